@@ -1,1 +1,35 @@
-//! Under construction.
+//! The heart of Punctual: everything that decides what happens to a task, without I/O.
+//!
+//! - [`Task`], [`Command`], [`Reply`] and their parts are the vocabulary.
+//! - [`Shard`] is the state machine that carries commands out.
+//! - [`Board`] is where consumers wait.
+//! - [`store`] is the contract under all of it, with the suite that every store must pass.
+//!
+//! Nothing in here reads a clock, draws randomness, starts a thread or touches a file: the linter
+//! holds it to that.
+
+mod answer;
+mod board;
+mod command;
+mod name;
+mod pattern;
+mod rate;
+mod settings;
+pub mod shard;
+mod state;
+pub mod store;
+mod task;
+mod time;
+pub mod view;
+
+pub use answer::{Answer, Delivery, Lease, Refused, Reply, Ruling, ScheduleOutcome, Scheduled, Standing, Swept};
+pub use board::{Board, Posted, Reserve, Ticket};
+pub use command::{Back, Command, Matching, Reschedule, Schedule, Selected, Shift, Sweep, SweepAction, TimeRange};
+pub use name::{BadName, Name};
+pub use pattern::Pattern;
+pub use rate::TokenBucket;
+pub use settings::{Backoff, Binding, DEFAULT_PRIORITY, Overflow, QueueSettings, Rate, Retry, TopicSettings};
+pub use shard::{Counts, Forward, Output, QueueCounts, Request, Shard, ShardConfig, TopicCounts, Unit};
+pub use state::{Death, Ending, Part, Phase, Reason, State};
+pub use task::{Headers, Limits, Task, When};
+pub use time::{Clock, Millis, Timestamp};

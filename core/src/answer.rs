@@ -1,0 +1,262 @@
+//! What the answers to commands say: exactly what happened, or why nothing did.
+
+use bytes::Bytes;
+
+use crate::name::Name;
+use crate::settings::{QueueSettings, TopicSettings};
+use crate::shard::Counts;
+use crate::state::{Ending, Reason};
+use crate::store::Key;
+use crate::task::Headers;
+use crate::time::{Millis, Timestamp};
+
+/// The answer to a command.
+pub type Reply = Result<Answer, Refused>;
+
+/// What happened, by command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// To `Schedule`.
+    Scheduled(Scheduled),
+    /// To `Cancel`.
+    Cancelled(Ruling<()>),
+    /// To `Reschedule`: the new due time.
+    Rescheduled(Ruling<Timestamp>),
+    /// To `Reserve`; empty when the time to wait was over.
+    Reserved(Vec<Delivery>),
+    /// To `Acknowledge`.
+    Acknowledged,
+    /// To `Release`: where the delivery stands now.
+    Released(Standing),
+    /// To `Reject`.
+    Rejected,
+    /// To `Extend`: the new end of the lease.
+    Extended(Timestamp),
+    /// To `Replay` of one task or delivery.
+    Replayed,
+    /// To `Purge` of one dead letter.
+    Purged,
+    /// To `Sweep`.
+    Swept(Swept),
+    /// To `PutTopic` and `PauseTopic`: the settings in force now.
+    Topic(TopicSettings),
+    /// To `PutQueue` and `PauseQueue`: the settings in force now.
+    Queue(QueueSettings),
+    /// To `DeleteTopic` and `DeleteQueue`: how many rows went with it.
+    Deleted(u64),
+    /// To `Forwarded`.
+    Noted,
+    /// To `Count`.
+    Counts(Box<Counts>),
+    /// To `Forecast`: how many deliveries come due in each slot, by its beginning.
+    Forecast(Vec<(Timestamp, u64)>),
+}
+
+/// What became of a task that was handed in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scheduled {
+    /// Its id, made up if none was given.
+    pub id: Name,
+    /// What happened.
+    pub outcome: ScheduleOutcome,
+}
+
+/// What scheduling did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ScheduleOutcome {
+    /// The task is new and due then.
+    Created {
+        /// When it is due.
+        due: Timestamp,
+    },
+    /// It took the place of one that had not been handed out, and is due then.
+    Replaced {
+        /// When it is due.
+        due: Timestamp,
+    },
+    /// There is a task of this id; nothing was changed.
+    Existed(Standing),
+}
+
+/// The answer to a change that may come too late.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ruling<T> {
+    /// It is done.
+    Done(T),
+    /// It is too late: this is where the task stands, and nothing was changed.
+    TooLate(Standing),
+    /// There is no such task.
+    Unknown,
+}
+
+/// Where a task or a delivery stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It waits for its time.
+    Scheduled {
+        /// When it comes due (again).
+        at: Timestamp,
+    },
+    /// It waits for a consumer.
+    Ready {
+        /// Since when.
+        since: Timestamp,
+    },
+    /// It is with a consumer.
+    Leased {
+        /// The queue it was handed out from.
+        queue: Name,
+        /// The consumer.
+        holder: Name,
+        /// The end of the lease.
+        until: Timestamp,
+    },
+    /// It was broadcast to several queues, and some of its deliveries are open.
+    Spread {
+        /// The queues whose deliveries are open or dead letters.
+        open: Vec<Name>,
+        /// The queues whose deliveries are finished.
+        finished: Vec<Name>,
+    },
+    /// It is finished.
+    Finished {
+        /// How.
+        ending: Ending,
+        /// When.
+        at: Timestamp,
+    },
+    /// It is a dead letter.
+    Dead {
+        /// Why.
+        reason: Reason,
+        /// Since when.
+        at: Timestamp,
+    },
+}
+
+/// A task in the hands of a consumer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// The task's topic.
+    pub topic: Name,
+    /// The task's id.
+    pub id: Name,
+    /// The queue that hands it over.
+    pub queue: Name,
+    /// What to work on.
+    pub body: Bytes,
+    /// What came along with it.
+    pub headers: Headers,
+    /// The task's routing key.
+    pub routing_key: Option<Name>,
+    /// The task's key.
+    pub key: Option<Name>,
+    /// The delivery's priority.
+    pub priority: u32,
+    /// How often it has been handed out from this queue, this time included.
+    pub attempt: u32,
+    /// When it was scheduled.
+    pub scheduled_at: Timestamp,
+    /// When it was due.
+    pub due: Timestamp,
+    /// When it became available, this time.
+    pub fired_at: Timestamp,
+    /// The right to work on it.
+    pub lease: Lease,
+    /// When that right ends.
+    pub until: Timestamp,
+}
+
+/// The right of one consumer to work on a delivery.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Lease {
+    /// The delivery's row.
+    pub key: Key,
+    /// Which of its leases, told apart from all others of the shard.
+    pub token: u64,
+}
+
+/// What a sweep over many tasks did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// So many matched.
+    pub matched: u64,
+    /// So many were changed, or would be if it were not a dry run.
+    pub changed: u64,
+    /// So many came too late.
+    pub too_late: u64,
+}
+
+impl Swept {
+    /// Both together, for sweeps over several shards.
+    #[must_use]
+    pub fn plus(self, other: Swept) -> Swept {
+        Swept {
+            matched: self.matched + other.matched,
+            changed: self.changed + other.changed,
+            too_late: self.too_late + other.too_late,
+        }
+    }
+}
+
+/// Why nothing was done, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// The body is larger than allowed.
+    #[error("the body has {bytes} bytes, at most {limit} are allowed: store it elsewhere and send its address")]
+    BodyTooLarge {
+        /// What it has.
+        bytes: usize,
+        /// What is allowed.
+        limit: usize,
+    },
+    /// There are more or longer headers than allowed.
+    #[error("{entries} headers of {bytes} bytes in all; at most {max_entries} of {max_bytes} bytes are allowed",
+        max_entries = crate::task::Limits::HEADER_ENTRIES, max_bytes = crate::task::Limits::HEADER_BYTES)]
+    HeadersTooLarge {
+        /// How many there are.
+        entries: usize,
+        /// What they take.
+        bytes: usize,
+    },
+    /// The topic takes no tasks for now.
+    #[error("topic {0} is paused: resume it or try again later")]
+    TopicPaused(Name),
+    /// The topic takes no more tasks for now.
+    #[error("topic {topic} is over its rate limit: try again after {retry_after}")]
+    RateLimited {
+        /// The topic.
+        topic: Name,
+        /// How long to wait.
+        retry_after: Millis,
+    },
+    /// There is no such topic, and topics are not made by using them.
+    #[error("there is no topic {0}: create it first")]
+    NoSuchTopic(Name),
+    /// There is no such queue, and queues are not made by using them.
+    #[error("there is no queue {0}: create it first")]
+    NoSuchQueue(Name),
+    /// The task is due at once and its queue is full.
+    #[error("queue {0} is full: try again when it has been worked off")]
+    QueueFull(Name),
+    /// The topic or queue holds rows.
+    #[error("{name} still holds {rows} tasks, deliveries or dead letters: work them off, or force the deletion")]
+    NotEmpty {
+        /// The topic or queue.
+        name: Name,
+        /// How much it holds.
+        rows: u64,
+    },
+    /// The lease is over, or was never granted.
+    #[error("the lease is not in force any more; the delivery's present standing: {now:?}")]
+    LeaseLost {
+        /// Where the delivery stands now; `None` if it is not there any more.
+        now: Option<Standing>,
+    },
+    /// There is nothing under this name to replay or purge.
+    #[error("there is no such dead letter or finished task")]
+    NothingThere,
+    /// Settings that contradict themselves.
+    #[error("these settings cannot be kept: {0}")]
+    BadSettings(String),
+}

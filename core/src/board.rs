@@ -1,0 +1,337 @@
+//! The board: consumers that wait for deliveries, and the order in which they get them.
+//!
+//! A node has one board for all of its shards, so that the longest-waiting consumer is served
+//! first whichever shard has something for it. Shards come to the board at the end of a step;
+//! consumers are put on it without going through a shard.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::name::Name;
+use crate::rate::TokenBucket;
+use crate::settings::Rate;
+use crate::store::ShardId;
+use crate::time::{Millis, Timestamp};
+
+/// A consumer's request for deliveries.
+#[derive(Clone, Debug)]
+pub struct Reserve {
+    /// From any of these queues.
+    pub queues: Vec<Name>,
+    /// At most so many at once; at least one.
+    pub max: usize,
+    /// To work on each for so long; `None` means as long as its queue gives.
+    pub lease: Option<Millis>,
+    /// Waiting until then for the first one.
+    pub until: Timestamp,
+    /// Under this name.
+    pub consumer: Name,
+}
+
+/// A place on the board. Lower ones have waited longer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ticket(u64);
+
+/// Waiting consumers and what they wait for. `R` is what the caller needs to answer them.
+#[derive(Debug)]
+pub struct Board<R> {
+    next_ticket: u64,
+    waiting: BTreeMap<Ticket, Waiting<R>>,
+    deadlines: BTreeSet<(Timestamp, Ticket)>,
+    /// Shards that had something for a consumer when it came and have not looked at the board
+    /// since: until then "nothing there" would be a guess.
+    unlooked: BTreeSet<(ShardId, Ticket)>,
+    stalls: BTreeMap<Name, Stall>,
+    /// Queues that somebody waits for.
+    wanted: BTreeSet<Name>,
+    /// Counts hand-outs; a queue remembers its latest, so that the one served longest ago comes next.
+    hand_outs: u64,
+}
+
+#[derive(Debug)]
+struct Waiting<R> {
+    reserve: Reserve,
+    reply: R,
+    /// How many shards have yet to look for this consumer.
+    asked: usize,
+}
+
+/// What the board knows of a queue. It is kept while somebody waits for the queue, a shard has
+/// something in it, or it has a rate.
+#[derive(Debug, Default)]
+struct Stall {
+    waiting: BTreeSet<Ticket>,
+    stocked: BTreeSet<ShardId>,
+    bucket: Option<TokenBucket>,
+    last_hand_out: u64,
+}
+
+impl<R> Default for Board<R> {
+    fn default() -> Self {
+        Board {
+            next_ticket: 0,
+            waiting: BTreeMap::new(),
+            deadlines: BTreeSet::new(),
+            unlooked: BTreeSet::new(),
+            stalls: BTreeMap::new(),
+            wanted: BTreeSet::new(),
+            hand_outs: 0,
+        }
+    }
+}
+
+/// What to do after a consumer was put on the board.
+#[derive(Debug)]
+pub struct Posted {
+    /// Its place.
+    pub ticket: Ticket,
+    /// The shards that have something for it and should look at the board. When there are none
+    /// and the consumer does not want to wait, [`Board::expire`] gives it up at once.
+    pub ask: Vec<ShardId>,
+}
+
+impl<R> Board<R> {
+    /// Puts a consumer on the board.
+    pub fn post(&mut self, mut reserve: Reserve, reply: R) -> Posted {
+        reserve.max = reserve.max.max(1);
+        reserve.queues.sort_unstable();
+        reserve.queues.dedup();
+        let ticket = Ticket(self.next_ticket);
+        self.next_ticket += 1;
+        let mut asked: Vec<ShardId> = Vec::new();
+        for queue in &reserve.queues {
+            let stall = self.stalls.entry(queue.clone()).or_default();
+            stall.waiting.insert(ticket);
+            asked.extend(&stall.stocked);
+            self.wanted.insert(queue.clone());
+        }
+        asked.sort_unstable();
+        asked.dedup();
+        self.deadlines.insert((reserve.until, ticket));
+        self.waiting.insert(ticket, Waiting { reserve, reply, asked: asked.len() });
+        self.unlooked.extend(asked.iter().map(|shard| (*shard, ticket)));
+        Posted { ticket, ask: asked }
+    }
+
+    /// Takes a consumer off the board, if it is still there.
+    pub fn withdraw(&mut self, ticket: Ticket) -> Option<(Reserve, R)> {
+        let waiting = self.waiting.remove(&ticket)?;
+        self.deadlines.remove(&(waiting.reserve.until, ticket));
+        for queue in &waiting.reserve.queues {
+            let stall = self.stalls.get_mut(queue).expect("a waiting consumer stands at its queues");
+            stall.waiting.remove(&ticket);
+            if stall.waiting.is_empty() {
+                self.wanted.remove(queue);
+            }
+            self.tidy(queue);
+        }
+        Some((waiting.reserve, waiting.reply))
+    }
+
+    /// Takes all consumers off the board.
+    pub fn withdraw_all(&mut self) -> Vec<R> {
+        let tickets: Vec<Ticket> = self.waiting.keys().copied().collect();
+        tickets.into_iter().filter_map(|ticket| self.withdraw(ticket)).map(|(_, reply)| reply).collect()
+    }
+
+    /// Takes off the board all consumers whose time to wait is over, except those for whom some
+    /// shard has yet to look.
+    pub fn expire(&mut self, now: Timestamp) -> Vec<R> {
+        let over: Vec<Ticket> = self
+            .deadlines
+            .range(..=(now, Ticket(u64::MAX)))
+            .map(|(_, ticket)| *ticket)
+            .filter(|ticket| self.waiting[ticket].asked == 0)
+            .collect();
+        over.into_iter().filter_map(|ticket| self.withdraw(ticket)).map(|(_, reply)| reply).collect()
+    }
+
+    /// When the next consumer's time to wait is over.
+    pub fn next_deadline(&self) -> Timestamp {
+        self.deadlines.first().map_or(Timestamp::NEVER, |(until, _)| *until)
+    }
+
+    /// When the time to wait of a consumer is over next, of those for whom it is not over yet.
+    /// The others are still there only because some shard has yet to look for them.
+    pub fn next_deadline_after(&self, now: Timestamp) -> Timestamp {
+        let after = self.deadlines.range((now, Ticket(u64::MAX))..).next();
+        after.map_or(Timestamp::NEVER, |(until, _)| *until)
+    }
+
+    /// How many consumers wait.
+    pub fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Whether nobody waits.
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// How many consumers wait for a queue.
+    pub fn waiting_for(&self, queue: &str) -> usize {
+        self.stalls.get(queue).map_or(0, |stall| stall.waiting.len())
+    }
+
+    /// The queues that somebody waits for.
+    pub(crate) fn wanted(&self) -> &BTreeSet<Name> {
+        &self.wanted
+    }
+
+    /// How many deliveries could be handed out from a queue, at most `enough`.
+    pub(crate) fn demand(&self, queue: &str, enough: usize) -> usize {
+        let Some(stall) = self.stalls.get(queue) else { return 0 };
+        let mut demand = 0;
+        for ticket in &stall.waiting {
+            demand += self.waiting[ticket].reserve.max;
+            if demand >= enough {
+                return enough;
+            }
+        }
+        demand
+    }
+
+    /// The consumer that has waited longest for a queue.
+    pub(crate) fn longest_waiting(&self, queue: &str) -> Option<Ticket> {
+        self.stalls.get(queue)?.waiting.first().copied()
+    }
+
+    /// What a waiting consumer asked for.
+    pub(crate) fn reserve(&self, ticket: Ticket) -> &Reserve {
+        &self.waiting[&ticket].reserve
+    }
+
+    /// When a queue was served last, as a count that rises.
+    pub(crate) fn last_hand_out(&self, queue: &str) -> u64 {
+        self.stalls.get(queue).map_or(0, |stall| stall.last_hand_out)
+    }
+
+    /// Asks to hand out one delivery from a queue: granted, or to be tried again so much later.
+    pub(crate) fn hand_out(&mut self, queue: &Name, now: Timestamp) -> Result<(), Millis> {
+        let stall = self.stalls.get_mut(queue).expect("somebody waits for this queue");
+        if let Some(bucket) = &mut stall.bucket {
+            bucket.take(now)?;
+        }
+        self.hand_outs += 1;
+        stall.last_hand_out = self.hand_outs;
+        Ok(())
+    }
+
+    /// Notes whether a shard has something in a queue.
+    pub(crate) fn stock(&mut self, shard: ShardId, queue: &Name, stocked: bool) {
+        if stocked {
+            self.stalls.entry(queue.clone()).or_default().stocked.insert(shard);
+        } else if let Some(stall) = self.stalls.get_mut(queue) {
+            stall.stocked.remove(&shard);
+            self.tidy(queue);
+        }
+    }
+
+    /// A shard has looked at the board and gave what it had.
+    pub(crate) fn looked(&mut self, shard: ShardId) {
+        let all = (shard, Ticket(0))..=(shard, Ticket(u64::MAX));
+        let looked: Vec<(ShardId, Ticket)> = self.unlooked.range(all).copied().collect();
+        for entry in looked {
+            self.unlooked.remove(&entry);
+            if let Some(waiting) = self.waiting.get_mut(&entry.1) {
+                waiting.asked -= 1;
+            }
+        }
+    }
+
+    /// A shard is not there any more: nobody should wait for it to look.
+    pub fn forget_shard(&mut self, shard: ShardId) {
+        self.looked(shard);
+        let queues: Vec<Name> = self.stalls.keys().cloned().collect();
+        for queue in queues {
+            self.stock(shard, &queue, false);
+        }
+    }
+
+    /// Gives a queue a rate, or takes it away.
+    pub(crate) fn limit(&mut self, queue: &Name, rate: Option<Rate>) {
+        match rate {
+            Some(rate) => {
+                let stall = self.stalls.entry(queue.clone()).or_default();
+                if stall.bucket.as_ref().is_none_or(|bucket| bucket.rate() != rate) {
+                    stall.bucket = Some(TokenBucket::new(rate));
+                }
+            }
+            None => {
+                if let Some(stall) = self.stalls.get_mut(queue) {
+                    stall.bucket = None;
+                    self.tidy(queue);
+                }
+            }
+        }
+    }
+
+    fn tidy(&mut self, queue: &Name) {
+        let stall = &self.stalls[queue];
+        if stall.waiting.is_empty() && stall.stocked.is_empty() && stall.bucket.is_none() {
+            self.stalls.remove(queue);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(text: &str) -> Name {
+        Name::new(text).unwrap()
+    }
+
+    fn reserve(queues: &[&str], until: u64) -> Reserve {
+        Reserve {
+            queues: queues.iter().map(|queue| name(queue)).collect(),
+            max: 1,
+            lease: None,
+            until: Timestamp::from_millis(until),
+            consumer: name("c"),
+        }
+    }
+
+    #[test]
+    fn the_longest_waiting_comes_first_at_each_of_its_queues() {
+        let mut board = Board::default();
+        let first = board.post(reserve(&["a", "b"], 10), 'x').ticket;
+        let second = board.post(reserve(&["b"], 10), 'y').ticket;
+        assert_eq!(board.longest_waiting("b"), Some(first));
+        assert_eq!(board.withdraw(first).map(|(_, reply)| reply), Some('x'));
+        assert_eq!(board.longest_waiting("b"), Some(second));
+        assert_eq!(board.longest_waiting("a"), None);
+    }
+
+    #[test]
+    fn a_consumer_is_not_given_up_before_the_shards_it_was_sent_to_have_looked() {
+        let mut board = Board::default();
+        let shard = ShardId(3);
+        board.stock(shard, &name("a"), true);
+        let posted = board.post(reserve(&["a"], 10), 'x');
+        assert_eq!(posted.ask, [shard]);
+        assert_eq!(board.expire(Timestamp::from_millis(10)), []);
+        board.looked(shard);
+        assert_eq!(board.expire(Timestamp::from_millis(9)), []);
+        assert_eq!(board.expire(Timestamp::from_millis(10)), ['x']);
+    }
+
+    #[test]
+    fn nothing_is_kept_for_queues_nobody_asks_for() {
+        let mut board = Board::default();
+        let ticket = board.post(reserve(&["a", "b"], 10), ()).ticket;
+        board.stock(ShardId(0), &name("c"), true);
+        board.stock(ShardId(0), &name("c"), false);
+        board.withdraw(ticket);
+        assert!(board.stalls.is_empty() && board.wanted.is_empty() && board.deadlines.is_empty());
+    }
+
+    #[test]
+    fn a_rate_smooths_what_is_handed_out() {
+        let mut board = Board::default();
+        let queue = name("a");
+        board.limit(&queue, Some(Rate { per_second: 10, burst: 1 }));
+        board.post(reserve(&["a"], 10), ());
+        assert_eq!(board.hand_out(&queue, Timestamp::from_millis(1_000)), Ok(()));
+        assert_eq!(board.hand_out(&queue, Timestamp::from_millis(1_000)), Err(Millis(100)));
+    }
+}

@@ -1,0 +1,258 @@
+//! The commands a shard takes. Each is answered with a [`Reply`](crate::Reply) that says exactly what happened.
+
+use bytes::Bytes;
+
+use crate::answer::Lease;
+use crate::name::Name;
+use crate::settings::{QueueSettings, TopicSettings};
+use crate::shard::Unit;
+use crate::store::Key;
+use crate::task::Task;
+use crate::time::{Millis, Timestamp};
+
+/// A command to one shard.
+#[derive(Clone, Debug)]
+pub enum Command {
+    /// Take a task.
+    Schedule(Box<Schedule>),
+    /// Take a task back, if it is not too late.
+    Cancel {
+        /// Its topic.
+        topic: Name,
+        /// Its id.
+        id: Name,
+    },
+    /// Change a task, if it is not too late.
+    Reschedule(Box<Reschedule>),
+    /// The work is done.
+    Acknowledge(Lease),
+    /// The work is not done and somebody else may try.
+    Release {
+        /// The right to say so.
+        lease: Lease,
+        /// When.
+        back: Back,
+        /// From now on with this priority.
+        priority: Option<u32>,
+    },
+    /// The work cannot be done.
+    Reject {
+        /// The right to say so.
+        lease: Lease,
+        /// Why not.
+        note: Option<String>,
+    },
+    /// The work takes longer.
+    Extend {
+        /// The right to say so.
+        lease: Lease,
+        /// So long from now; `None` means as long as the queue gives.
+        by: Option<Millis>,
+    },
+    /// Hand a dead letter or a finished task out again.
+    Replay(Selected),
+    /// Remove a dead letter.
+    Purge(Selected),
+    /// Change all tasks that match, page by page.
+    Sweep(Box<Sweep>),
+    /// Create a topic or change its settings.
+    PutTopic {
+        /// Its name.
+        name: Name,
+        /// What it is to do.
+        settings: Box<TopicSettings>,
+    },
+    /// Create a queue or change its settings.
+    PutQueue {
+        /// Its name.
+        name: Name,
+        /// What it is to do.
+        settings: Box<QueueSettings>,
+    },
+    /// Refuse tasks for a topic, or take them again.
+    PauseTopic {
+        /// Its name.
+        name: Name,
+        /// Whether tasks are refused.
+        paused: bool,
+    },
+    /// Stop handing out from a queue, or go on.
+    PauseQueue {
+        /// Its name.
+        name: Name,
+        /// Until when; `None` means go on.
+        until: Option<Timestamp>,
+    },
+    /// Remove a topic.
+    DeleteTopic {
+        /// Its name.
+        name: Name,
+        /// Also with all that it holds.
+        force: bool,
+    },
+    /// Remove a queue.
+    DeleteQueue {
+        /// Its name.
+        name: Name,
+        /// Also with all that it holds.
+        force: bool,
+    },
+    /// A dead letter that was to go on to another topic has arrived there, or was refused.
+    Forwarded {
+        /// The dead letter's row.
+        key: Key,
+        /// Why it was refused.
+        refused: Option<String>,
+    },
+    /// How much there is, by topic, queue and state.
+    Count,
+    /// How much comes due when.
+    Forecast {
+        /// In slots of this length.
+        unit: Unit,
+        /// For so many slots.
+        slots: usize,
+    },
+}
+
+/// A task and the id it goes by.
+#[derive(Clone, Debug)]
+pub struct Schedule {
+    /// The task.
+    pub task: Task,
+    /// Its id, the given or the made-up one.
+    pub id: Name,
+    /// The id was just made up and cannot exist: there is no need to look for it.
+    pub id_is_new: bool,
+}
+
+/// What to change about a task.
+#[derive(Clone, Debug)]
+pub struct Reschedule {
+    /// Its topic.
+    pub topic: Name,
+    /// Its id.
+    pub id: Name,
+    /// Its due time.
+    pub shift: Option<Shift>,
+    /// Its priority.
+    pub priority: Option<u32>,
+    /// Its body.
+    pub body: Option<Bytes>,
+}
+
+/// How a due time moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shift {
+    /// To an instant.
+    To(Timestamp),
+    /// To so long from now.
+    In(Millis),
+    /// By so many milliseconds, in either direction.
+    By(i64),
+}
+
+impl Shift {
+    /// The new due time; what would lie in the past is due now.
+    pub fn apply(self, due: Timestamp, now: Timestamp) -> Timestamp {
+        let moved = match self {
+            Shift::To(at) => at.min(Timestamp::LAST),
+            Shift::In(delay) => now.plus(delay),
+            Shift::By(millis) => due.shifted(millis),
+        };
+        moved.max(now)
+    }
+}
+
+/// When a released delivery is available again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Back {
+    /// The attempt failed: the retry policy says when, and whether at all.
+    Retry,
+    /// After this time; the attempt does not count as a failure.
+    After(Millis),
+}
+
+/// One task, or its delivery in one of several queues.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Selected {
+    /// Its topic.
+    pub topic: Name,
+    /// Its id.
+    pub id: Name,
+    /// The queue, for one delivery of a task that was broadcast.
+    pub queue: Option<Name>,
+}
+
+impl Selected {
+    /// The row that is meant.
+    pub fn key(&self) -> Key {
+        Key::new(&self.topic, &self.id, self.queue.as_deref().unwrap_or(""))
+    }
+}
+
+/// A change to all that match.
+#[derive(Clone, Debug)]
+pub struct Sweep {
+    /// What matches.
+    pub matching: Matching,
+    /// What happens to it.
+    pub action: SweepAction,
+    /// Only count.
+    pub dry_run: bool,
+}
+
+/// What a sweep goes over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Matching {
+    /// The tasks with this key that are not finished, maybe of one topic only.
+    Key {
+        /// The key.
+        key: Name,
+        /// Only of this topic.
+        topic: Option<Name>,
+    },
+    /// Dead letters.
+    Dead {
+        /// Only of this topic.
+        topic: Option<Name>,
+        /// Only of this queue.
+        queue: Option<Name>,
+        /// That died in this time.
+        died: TimeRange,
+    },
+    /// Finished tasks.
+    History {
+        /// Of this topic.
+        topic: Name,
+        /// That finished in this time.
+        finished: TimeRange,
+    },
+}
+
+/// From one instant to before another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimeRange {
+    /// The first instant.
+    pub from: Timestamp,
+    /// The instant to stop before.
+    pub until: Timestamp,
+}
+
+impl TimeRange {
+    /// All of time.
+    pub const ALL: TimeRange = TimeRange { from: Timestamp::ZERO, until: Timestamp::NEVER };
+}
+
+/// What happens to all that a sweep goes over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SweepAction {
+    /// Tasks of a key are cancelled.
+    Cancel,
+    /// The due times of tasks of a key move.
+    Shift(Shift),
+    /// Dead letters or finished tasks are handed out again.
+    Replay,
+    /// Dead letters are removed.
+    Purge,
+}

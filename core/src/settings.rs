@@ -1,0 +1,204 @@
+//! What topics and queues are told to do.
+
+use serde::{Deserialize, Serialize};
+
+use crate::name::Name;
+use crate::pattern::Pattern;
+use crate::time::{Millis, Timestamp};
+
+/// The settings of a topic.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TopicSettings {
+    /// Who to tell when something is wrong with its tasks.
+    pub owner: Option<String>,
+    /// The queues it feeds; `None` means one queue of the topic's name.
+    pub feeds: Option<Vec<Binding>>,
+    /// How long finished tasks are kept; zero keeps none.
+    pub history: Millis,
+    /// Whether scheduling is refused.
+    pub paused: bool,
+    /// How many tasks it takes in a second; what comes above is refused.
+    pub rate: Option<Rate>,
+    /// The priority of tasks that name none.
+    pub priority: u32,
+    /// The time to live of tasks that name none.
+    pub ttl: Option<Millis>,
+}
+
+impl Default for TopicSettings {
+    fn default() -> TopicSettings {
+        TopicSettings {
+            owner: None,
+            feeds: None,
+            history: Millis::from_hours(24),
+            paused: false,
+            rate: None,
+            priority: DEFAULT_PRIORITY,
+            ttl: None,
+        }
+    }
+}
+
+/// In the middle, so that there is room for the more and for the less urgent.
+pub const DEFAULT_PRIORITY: u32 = 1 << 16;
+
+/// One queue that a topic feeds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Binding {
+    /// The queue.
+    pub queue: Name,
+    /// Which tasks go there.
+    pub pattern: Pattern,
+}
+
+impl Binding {
+    /// All of the topic's tasks go to this queue.
+    pub fn all(queue: Name) -> Binding {
+        Binding { queue, pattern: Pattern::All }
+    }
+}
+
+/// The settings of a queue.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueueSettings {
+    /// How long a consumer may work on a delivery if it does not say.
+    pub lease: Millis,
+    /// What happens to deliveries that fail, unless their task says otherwise.
+    pub retry: Retry,
+    /// How many ready deliveries it holds.
+    pub max_length: Option<u64>,
+    /// What gives way when it holds more.
+    pub overflow: Overflow,
+    /// The topic to which dead letters go on; `None` keeps them here.
+    pub dead_letter: Option<Name>,
+    /// How long dead letters are kept; `None` keeps them until a person removes them.
+    pub dead_retention: Option<Millis>,
+    /// Until when nothing is handed out; [`Timestamp::NEVER`] means until it is resumed.
+    pub paused_until: Option<Timestamp>,
+    /// How many deliveries it hands out in a second; what comes above waits.
+    pub rate: Option<Rate>,
+}
+
+impl Default for QueueSettings {
+    fn default() -> QueueSettings {
+        QueueSettings {
+            lease: Millis::from_secs(30),
+            retry: Retry::default(),
+            max_length: None,
+            overflow: Overflow::Refuse,
+            dead_letter: None,
+            dead_retention: None,
+            paused_until: None,
+            rate: None,
+        }
+    }
+}
+
+/// What gives way when a queue is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Overflow {
+    /// The newcomer: refused if it is due at once, a dead letter if it comes due later.
+    Refuse,
+    /// The oldest of the least urgent, as a dead letter.
+    DropOldest,
+}
+
+/// What happens to a delivery whose lease ended without an acknowledgement, or that was released to be retried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Retry {
+    /// How many attempts may fail before it is a dead letter; zero means any number.
+    pub attempts: u32,
+    /// How long to wait before the next one.
+    pub backoff: Backoff,
+    /// By how much of itself, in percent, the wait may grow at random, so that what failed together does not return together.
+    pub jitter_percent: u8,
+}
+
+impl Default for Retry {
+    fn default() -> Retry {
+        let backoff = Backoff::Exponential { first: Millis::from_secs(1), cap: Millis::from_hours(1) };
+        Retry { attempts: 5, backoff, jitter_percent: 10 }
+    }
+}
+
+/// The wait before the next attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Backoff {
+    /// Always the same.
+    Fixed(Millis),
+    /// Twice as long after each failure.
+    Exponential {
+        /// After the first failure.
+        first: Millis,
+        /// At most so long.
+        cap: Millis,
+    },
+}
+
+impl Retry {
+    /// Whether so many failures are too many.
+    pub fn is_exhausted(&self, failures: u32) -> bool {
+        self.attempts != 0 && failures >= self.attempts
+    }
+
+    /// The wait after the given number of failures; `seed` decides the jitter.
+    pub fn wait(&self, failures: u32, seed: u64) -> Millis {
+        let base = match self.backoff {
+            Backoff::Fixed(wait) => wait.0,
+            Backoff::Exponential { first, cap } => {
+                let doublings = failures.saturating_sub(1);
+                let factor = 1u64.checked_shl(doublings).unwrap_or(u64::MAX);
+                first.0.saturating_mul(factor).min(cap.0)
+            }
+        };
+        let room = (u128::from(base) * u128::from(self.jitter_percent) / 100) as u64;
+        let extra = if room == 0 { 0 } else { scramble(seed) % room.saturating_add(1) };
+        Millis(base.saturating_add(extra))
+    }
+}
+
+/// Spreads the bits of a number over all of its bits (the finisher of splitmix64).
+pub(crate) fn scramble(number: u64) -> u64 {
+    let mut bits = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ (bits >> 31)
+}
+
+/// A limit on how often something may happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rate {
+    /// So often in a second, in the long run; at least once.
+    pub per_second: u32,
+    /// So often at once after a quiet time; at least once.
+    pub burst: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exponential_waits_double_up_to_the_cap() {
+        let backoff = Backoff::Exponential { first: Millis(100), cap: Millis(500) };
+        let retry = Retry { attempts: 0, backoff, jitter_percent: 0 };
+        let waits: Vec<u64> = (1..=5).map(|failures| retry.wait(failures, 7).0).collect();
+        assert_eq!(waits, [100, 200, 400, 500, 500]);
+        assert_eq!(retry.wait(u32::MAX, 7), Millis(500));
+    }
+
+    #[test]
+    fn jitter_only_lengthens_and_comes_from_the_seed() {
+        let retry = Retry { attempts: 0, backoff: Backoff::Fixed(Millis(1_000)), jitter_percent: 20 };
+        let waits: Vec<u64> = (0..100).map(|seed| retry.wait(1, seed).0).collect();
+        assert!(waits.iter().all(|wait| (1_000..=1_200).contains(wait)));
+        assert!(waits.iter().any(|wait| *wait != waits[0]));
+        assert_eq!(retry.wait(1, 42), retry.wait(1, 42));
+    }
+
+    #[test]
+    fn zero_attempts_are_never_exhausted() {
+        assert!(!Retry { attempts: 0, ..Retry::default() }.is_exhausted(1_000_000));
+        assert!(Retry { attempts: 1, ..Retry::default() }.is_exhausted(1));
+    }
+}

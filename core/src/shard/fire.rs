@@ -1,0 +1,285 @@
+//! Coming due: where a task goes when its time has come, and when it is given up.
+
+use super::desk::{Resident, Slot};
+use super::directory::{QueueIndex, Route, TopicIndex};
+use super::{Doomed, Shard};
+use crate::name::Name;
+use crate::settings::{Overflow, QueueSettings};
+use crate::state::{Death, Ending, Part, Phase, Reason};
+use crate::store::{Position, Table};
+use crate::time::{Millis, Timestamp};
+
+impl<R> Shard<R> {
+    /// A timer has come. What that means depends on the row's phase; a timer whose row has moved on means nothing.
+    pub(super) fn fire(&mut self, position: Position) {
+        let Some(slot) = self.desk.at(position) else { return };
+        self.desk[slot].timer = None;
+        match self.desk[slot].state.phase {
+            Phase::Waiting if self.desk[slot].ready_in.is_none() => self.arrive(slot),
+            Phase::Leased { .. } => self.fail(slot),
+            Phase::Forwarding { .. } => self.forward(slot),
+            Phase::Waiting | Phase::Spread(_) | Phase::Dead(_) | Phase::Finished(_) => {}
+        }
+    }
+
+    /// Lets a row wait for a time, which may have come already. It is not to stand in a ready set.
+    pub(super) fn wait_until(&mut self, slot: Slot, at: Timestamp) {
+        self.touch(slot);
+        self.clear_timer(slot);
+        let row = &mut self.desk[slot];
+        row.state.phase = Phase::Waiting;
+        row.table = Table::Live;
+        // At its expiry it is woken too, to be given up.
+        row.at = at.min(row.state.expires_at());
+        if row.at <= self.now { self.arrive(slot) } else { self.set_timer(slot) }
+    }
+
+    /// A waiting row's time has come: it becomes ready in its queue, or in all that its topic feeds.
+    fn arrive(&mut self, slot: Slot) {
+        let row = &self.desk[slot];
+        if row.state.expires_at() <= self.now {
+            return self.die(slot, Reason::Expired, None);
+        }
+        let own = row.state.queue.clone();
+        let own = own.and_then(|queue| self.directory.queue_index(&queue));
+        match own.filter(|queue| !self.directory.queue(*queue).closing) {
+            Some(queue) => self.enqueue(slot, queue),
+            None => self.arrive_anew(slot),
+        }
+    }
+
+    /// A waiting row that belongs to no queue, or to one that was deleted, goes where its topic feeds.
+    fn arrive_anew(&mut self, slot: Slot) {
+        if self.desk[slot].state.queue.is_some() {
+            self.touch(slot);
+            self.desk[slot].state.queue = None;
+        }
+        match self.route(slot) {
+            Route::Nowhere => self.die(slot, Reason::Unrouted, None),
+            Route::To(queue) => self.enqueue(slot, queue),
+            // A delivery whose queue was deleted stays one delivery.
+            Route::ToSeveral(queues) if self.desk[slot].is_part() => self.enqueue(slot, queues[0]),
+            Route::ToSeveral(queues) => self.spread(slot, &queues),
+        }
+    }
+
+    /// Where a task goes; queues that are missing come to be, if they may.
+    fn route(&mut self, slot: Slot) -> Route {
+        let (topic, routing_key) = (self.desk[slot].topic, self.desk[slot].state.routing_key.clone());
+        self.route_to(topic, routing_key.as_ref())
+    }
+
+    pub(super) fn route_to(&mut self, topic: TopicIndex, routing_key: Option<&Name>) -> Route {
+        let routing_key = routing_key.map_or("", |key| key.as_str());
+        let (route, missing) = self.directory.route(topic, routing_key);
+        if missing.is_empty() || !self.config.create_on_use {
+            return route;
+        }
+        for queue in missing {
+            self.ensure_queue(&queue);
+        }
+        self.directory.route(topic, routing_key).0
+    }
+
+    pub(super) fn ensure_queue(&mut self, name: &Name) -> QueueIndex {
+        match self.directory.queue_index(name) {
+            Some(index) => index,
+            None => self.create_queue(name, QueueSettings::default()),
+        }
+    }
+
+    /// Puts a row into a queue's ready set. This is not written: once its time has come, a
+    /// waiting row is ready by definition.
+    fn enqueue(&mut self, slot: Slot, queue: QueueIndex) {
+        if self.directory.queue(queue).is_full() && self.directory.queue(queue).settings.overflow == Overflow::Refuse {
+            self.desk[slot].ready_in = Some(queue);
+            return self.die(slot, Reason::PushedOut, None);
+        }
+        let row = &mut self.desk[slot];
+        let (priority, position, expires_at) = (row.state.priority, row.position(), row.state.expires_at());
+        row.ready_in = Some(queue);
+        if expires_at < Timestamp::NEVER {
+            self.expiries.insert((expires_at, position));
+        }
+        let queue = self.directory.queue_mut(queue);
+        queue.ready.insert(priority, position);
+        if queue.ready.len() == 1 {
+            self.stocked.insert(queue.name.clone());
+            self.restocked.insert(queue.name.clone());
+        }
+        let too_many = queue.settings.max_length.is_some_and(|max| queue.ready.len() > max);
+        if too_many && let Some((priority, position)) = queue.ready.least_urgent() {
+            match self.desk.at(position) {
+                Some(slot) => self.die(slot, Reason::PushedOut, None),
+                None => {
+                    queue.ready.remove(priority, position);
+                    let queue = Some(queue.name.clone());
+                    self.doomed.push(Doomed { position, reason: Reason::PushedOut, queue });
+                }
+            }
+        }
+    }
+
+    /// Takes a row out of the ready set it stands in, if any.
+    pub(super) fn leave_ready(&mut self, slot: Slot) -> Option<QueueIndex> {
+        let row = &mut self.desk[slot];
+        let index = row.ready_in.take()?;
+        let (priority, position, expires_at) = (row.state.priority, row.position(), row.state.expires_at());
+        if expires_at < Timestamp::NEVER {
+            self.expiries.remove(&(expires_at, position));
+        }
+        let queue = self.directory.queue_mut(index);
+        if queue.ready.remove(priority, position) && queue.ready.is_empty() {
+            self.stocked.remove(&queue.name);
+            self.restocked.insert(queue.name.clone());
+        }
+        Some(index)
+    }
+
+    /// Gives a task one delivery in each of several queues.
+    fn spread(&mut self, slot: Slot, queues: &[QueueIndex]) {
+        self.touch(slot);
+        let names: Vec<Name> = queues.iter().map(|queue| self.directory.queue(*queue).name.clone()).collect();
+        let part = |queue: &Name| Part { queue: queue.clone(), finished: None };
+        let row = &mut self.desk[slot];
+        row.state.phase = Phase::Spread(names.iter().map(part).collect());
+        row.at = Timestamp::LAST;
+        let (task, topic, due, group) = (row.key.clone(), row.topic, row.state.due, row.group.clone());
+        for queue in names {
+            let mut state = self.desk[slot].state.clone();
+            state.phase = Phase::Waiting;
+            state.queue = Some(queue.clone());
+            let seq = self.numbers.take();
+            let part = Resident::new(task.in_queue(&queue), seq, group.clone(), topic, state, None);
+            let part = self.desk.insert(part);
+            self.desk[part].at = due.min(self.now);
+            self.arrive(part);
+        }
+    }
+
+    /// Gives a delivery up: a dead letter, or on its way to the topic that takes them.
+    pub(super) fn die(&mut self, slot: Slot, reason: Reason, note: Option<String>) {
+        let ready_in = self.leave_ready(slot);
+        self.touch(slot);
+        self.clear_timer(slot);
+        if let Some(queue) = ready_in {
+            self.desk[slot].state.queue = Some(self.directory.queue(queue).name.clone());
+        }
+        let death = Death { reason, at: self.now, note };
+        let queue = self.desk[slot].state.queue.clone();
+        let queue = queue.and_then(|queue| self.directory.queue_index(&queue));
+        let to = queue.and_then(|queue| self.directory.queue(queue).settings.dead_letter.clone());
+        match to {
+            Some(to) => {
+                let number = self.numbers.take();
+                let row = &mut self.desk[slot];
+                row.state.phase = Phase::Forwarding { to, number, death };
+                row.table = Table::Live;
+                row.at = self.now;
+                self.set_timer(slot);
+            }
+            None => self.bury(slot, death),
+        }
+    }
+
+    /// Puts a delivery among the dead letters.
+    pub(super) fn bury(&mut self, slot: Slot, death: Death) {
+        self.touch(slot);
+        self.clear_timer(slot);
+        let row = &mut self.desk[slot];
+        row.table = Table::Dead;
+        row.at = self.now;
+        row.state.phase = Phase::Dead(death);
+        if let Some(period) = self.kept_for(slot) {
+            self.dead.note(period, self.now);
+        }
+    }
+
+    /// Ends a delivery, and with its last delivery the task.
+    pub(super) fn end(&mut self, slot: Slot, ending: Ending) {
+        self.leave_ready(slot);
+        self.touch(slot);
+        self.clear_timer(slot);
+        if self.desk[slot].is_part() {
+            self.desk[slot].gone = true;
+            let task = self.desk[slot].key.of_task();
+            let queue = Name::stored(self.desk[slot].key.queue());
+            if let Some(task) = self.desk.by_key(&task) {
+                self.end_part(task, &queue, ending);
+            }
+            return;
+        }
+        let row = &mut self.desk[slot];
+        row.table = Table::History;
+        row.at = self.now;
+        row.state.phase = Phase::Finished(ending);
+        match self.kept_for(slot) {
+            Some(Millis::ZERO) | None => self.desk[slot].gone = true,
+            Some(period) => self.history.note(period, self.now),
+        }
+    }
+
+    fn end_part(&mut self, task: Slot, queue: &Name, ending: Ending) {
+        self.touch(task);
+        let now = self.now;
+        let Phase::Spread(parts) = &mut self.desk[task].state.phase else { return };
+        if let Some(part) = parts.iter_mut().find(|part| part.queue == *queue) {
+            part.finished = Some((ending, now));
+        }
+        if parts.iter().all(|part| part.finished.is_some()) {
+            let done = parts.iter().any(|part| matches!(part.finished, Some((Ending::Done, _))));
+            self.end(task, if done { Ending::Done } else { ending });
+        }
+    }
+
+    /// How long a row is kept where it stands; `None` means until something happens to it.
+    pub(super) fn kept_for(&self, slot: Slot) -> Option<Millis> {
+        let row = &self.desk[slot];
+        match row.table {
+            Table::History => Some(self.directory.topic(row.topic).settings.history),
+            Table::Dead => {
+                let queue = self.directory.queue_index(row.state.queue.as_ref()?)?;
+                self.directory.queue(queue).settings.dead_retention
+            }
+            Table::Live | Table::Settings => None,
+        }
+    }
+
+    /// Removes a finished task or a dead letter.
+    pub(super) fn forget(&mut self, slot: Slot) {
+        if self.desk[slot].table == Table::Dead && self.desk[slot].is_part() {
+            return self.end(slot, Ending::Purged);
+        }
+        self.erase(slot);
+    }
+
+    /// Removes a row, whatever it is.
+    pub(super) fn erase(&mut self, slot: Slot) {
+        self.leave_ready(slot);
+        self.touch(slot);
+        self.clear_timer(slot);
+        self.desk[slot].gone = true;
+    }
+
+    /// Starts a row's timer if it is near; a far one stays in the store until the horizon reaches it.
+    pub(super) fn set_timer(&mut self, slot: Slot) {
+        let row = &self.desk[slot];
+        let sleeps = matches!(row.state.phase, Phase::Spread(_)) || row.ready_in.is_some();
+        if row.gone || row.table != Table::Live || sleeps {
+            return;
+        }
+        let position = row.position();
+        if position < self.horizon {
+            let handle = self.wheel.insert(position.at.as_millis(), position.seq);
+            self.desk[slot].timer = Some(handle);
+        } else {
+            self.next_far = self.next_far.min(position.at);
+        }
+    }
+
+    pub(super) fn clear_timer(&mut self, slot: Slot) {
+        if let Some(handle) = self.desk[slot].timer.take() {
+            self.wheel.cancel(handle);
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! How many deliveries come due when, always at hand.
+//!
+//! Days are counted for everything that waits. Minutes are counted up to a horizon a good month
+//! ahead, so that their number is bounded; what lies beyond is counted by minute when the horizon
+//! reaches it, in slices, long before anybody looks.
+
+use std::collections::{BTreeMap, HashMap};
+
+use foldhash::fast::FixedState;
+
+use crate::store::{Bodies, Position, Scan, Table, Tally, TallyKind};
+use crate::time::{Millis, Timestamp};
+
+const MINUTE: u64 = 60_000;
+const DAY: u64 = 24 * 60 * MINUTE;
+/// How far ahead minutes are counted.
+const REACH: Millis = Millis(35 * DAY);
+/// How many rows are read in one step to move the horizon.
+const SLICE: usize = 1_024;
+
+/// The length of a slot of the forecast.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// 60 seconds.
+    Minute,
+    /// 60 minutes.
+    Hour,
+    /// 24 hours, from midnight UTC.
+    Day,
+}
+
+impl Unit {
+    /// Its length.
+    pub fn millis(self) -> u64 {
+        match self {
+            Unit::Minute => MINUTE,
+            Unit::Hour => 60 * MINUTE,
+            Unit::Day => DAY,
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Forecast {
+    days: BTreeMap<u64, i64>,
+    minutes: HashMap<u64, i64, FixedState>,
+    /// What the store has yet to add, in no order.
+    unstored: Vec<(TallyKind, u64, i64)>,
+    /// Deliveries at positions before this one are counted by minute.
+    horizon: Position,
+}
+
+impl Forecast {
+    pub fn horizon(&self) -> Position {
+        self.horizon
+    }
+
+    pub fn set_horizon(&mut self, horizon: Position) {
+        self.horizon = horizon;
+    }
+
+    /// Counts a delivery that waits for this position, or takes it off the count.
+    pub fn count(&mut self, position: Position, by: i64) {
+        let at = position.at.as_millis();
+        self.add(TallyKind::DueDay, at / DAY, by);
+        if position < self.horizon {
+            self.add(TallyKind::DueMinute, at / MINUTE, by);
+        }
+    }
+
+    /// Counts by minute a delivery that the horizon has reached.
+    pub fn count_minute(&mut self, at: Timestamp) {
+        self.add(TallyKind::DueMinute, at.as_millis() / MINUTE, 1);
+    }
+
+    fn add(&mut self, kind: TallyKind, slot: u64, by: i64) {
+        self.unstored.push((kind, slot, by));
+        match kind {
+            TallyKind::DueDay => {
+                let count = self.days.entry(slot).or_default();
+                *count += by;
+                if *count == 0 {
+                    self.days.remove(&slot);
+                }
+            }
+            _ => {
+                let count = self.minutes.entry(slot).or_default();
+                *count += by;
+                if *count == 0 {
+                    self.minutes.remove(&slot);
+                }
+            }
+        }
+    }
+
+    pub fn restore(&mut self, tally: &Tally, count: i64) {
+        match tally.kind {
+            TallyKind::DueDay => _ = self.days.insert(tally.slot, count),
+            _ => _ = self.minutes.insert(tally.slot, count),
+        }
+    }
+
+    pub fn take_tallies(&mut self, tallies: &mut Vec<(Tally, i64)>) {
+        self.unstored.sort_unstable();
+        for slots in self.unstored.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
+            let by = slots.iter().map(|(_, _, by)| by).sum();
+            if by != 0 {
+                tallies.push((Tally::slot(slots[0].0, slots[0].1), by));
+            }
+        }
+        self.unstored.clear();
+    }
+
+    /// What to read so that the horizon can move on, or `None` if it is far enough.
+    pub fn next_slice(&mut self, now: Timestamp) -> Option<Scan> {
+        let target = now.plus(REACH).as_millis() / DAY * DAY;
+        let at = self.horizon.at.as_millis();
+        if at >= target {
+            return None;
+        }
+        // Days on which nothing is due need not be read.
+        let busy = self.days.range(at / DAY..).next().map_or(target, |(day, _)| (day * DAY).min(target));
+        if busy > at {
+            self.horizon = Position::start_of(Timestamp::from_millis(busy));
+            if busy >= target {
+                return None;
+            }
+        }
+        let end = (self.horizon.at.as_millis() / DAY + 1) * DAY;
+        Some(Scan {
+            table: Table::Live,
+            from: self.horizon,
+            until: Timestamp::from_millis(end),
+            topic: None,
+            limit: SLICE,
+            bodies: Bodies::Without,
+        })
+    }
+
+    /// How many deliveries come due in each of the next slots. The first slot is the one that is
+    /// running; what came due in it and still waits for a consumer is included.
+    pub fn view(&self, now: Timestamp, unit: Unit, slots: usize) -> Vec<(Timestamp, u64)> {
+        let length = unit.millis();
+        let first = now.as_millis() / length;
+        let minutes = length / MINUTE;
+        let count = |slot: u64| -> i64 {
+            match unit {
+                Unit::Day => self.days.get(&slot).copied().unwrap_or(0),
+                Unit::Minute | Unit::Hour => {
+                    (slot * minutes..(slot + 1) * minutes).filter_map(|minute| self.minutes.get(&minute)).sum()
+                }
+            }
+        };
+        let last = Timestamp::LAST.as_millis() / length;
+        let slots = (0..slots as u64).map(|slot| first + slot).take_while(|slot| *slot <= last);
+        slots.map(|slot| (Timestamp::from_millis(slot * length), count(slot).max(0) as u64)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Position {
+        Position { at: Timestamp::from_millis(millis), seq: 1 }
+    }
+
+    #[test]
+    fn minutes_add_up_to_hours_and_days() {
+        let mut forecast = Forecast::default();
+        forecast.set_horizon(at(100 * DAY));
+        for millis in [0, MINUTE - 1, MINUTE, 61 * MINUTE, DAY] {
+            forecast.count(at(millis), 1);
+        }
+        let counts = |unit, slots| -> Vec<u64> {
+            forecast.view(Timestamp::ZERO, unit, slots).into_iter().map(|(_, count)| count).collect()
+        };
+        assert_eq!(counts(Unit::Minute, 3), [2, 1, 0]);
+        assert_eq!(counts(Unit::Hour, 2), [3, 1]);
+        assert_eq!(counts(Unit::Day, 2), [4, 1]);
+    }
+
+    #[test]
+    fn the_horizon_jumps_over_days_without_deliveries() {
+        let mut forecast = Forecast::default();
+        assert!(forecast.next_slice(Timestamp::ZERO).is_none());
+        assert_eq!(forecast.horizon().at, Timestamp::ZERO.plus(REACH));
+        let later = Timestamp::from_millis(3_000 * DAY);
+        forecast.count(at(2_000 * DAY + 7), 1);
+        let scan = forecast.next_slice(later).expect("a day with a delivery is read");
+        assert_eq!(scan.from.at, Timestamp::from_millis(2_000 * DAY));
+        assert_eq!(scan.until, Timestamp::from_millis(2_001 * DAY));
+    }
+
+    #[test]
+    fn what_lies_beyond_the_horizon_costs_a_day_slot_only() {
+        let mut forecast = Forecast::default();
+        forecast.set_horizon(at(DAY));
+        forecast.count(at(2 * DAY), 1);
+        assert!(forecast.minutes.is_empty());
+        forecast.count(at(2 * DAY), -1);
+        assert!(forecast.days.is_empty());
+    }
+}

@@ -1,0 +1,115 @@
+//! Dead letters that go on to another topic.
+//!
+//! The topic may be in another shard, so this is a journey: the dead letter stays here until it is
+//! known to have arrived. It is sent again if no word comes, under the same id, so it arrives once.
+
+use super::Shard;
+use super::desk::Slot;
+use crate::answer::{Answer, Refused, Reply};
+use crate::name::Name;
+use crate::state::{Death, Ending, Phase};
+use crate::store::{Key, ShardId};
+use crate::task::{Headers, Task, unpack};
+use crate::time::Millis;
+
+/// How long to wait for word before sending again.
+const PATIENCE: Millis = Millis::from_secs(60);
+
+/// How many topics a dead letter may pass before it stays where it is: topics may feed each other in a circle.
+const HOPS: u32 = 16;
+
+/// A dead letter to be scheduled in another topic.
+#[derive(Clone, Debug)]
+pub struct Forward {
+    /// The dead letter's row, to be told with [`Command::Forwarded`](crate::Command::Forwarded).
+    pub key: Key,
+    /// The task to schedule.
+    pub task: Task,
+    /// The id to schedule it under.
+    pub id: Name,
+}
+
+/// What the headers of a forwarded dead letter begin with.
+pub(crate) const HEADER_PREFIX: &str = "punctual-";
+
+impl<R> Shard<R> {
+    /// Sends a dead letter on, or lets it stay if it has come too far.
+    pub(super) fn forward(&mut self, slot: Slot) {
+        let row = &self.desk[slot];
+        let Phase::Forwarding { to, number, death } = row.state.phase.clone() else { return };
+        let task = if row.is_part() { self.desk.by_key(&row.key.of_task()) } else { Some(slot) };
+        let Some(body) = task.and_then(|task| self.desk[task].body.clone()) else {
+            return self.bury(slot, Death { note: Some("its task is not there any more".into()), ..death });
+        };
+        let (mut headers, body) = unpack(&body);
+        let hops = headers.iter().find(|(name, _)| name == "punctual-dead-hops");
+        let hops = hops.and_then(|(_, hops)| hops.parse().ok()).unwrap_or(0u32) + 1;
+        if hops > HOPS {
+            let note = Some(format!("it has passed {HOPS} topics: do their dead letters go in a circle?"));
+            return self.bury(slot, Death { note, ..death });
+        }
+        headers.retain(|(name, _)| !name.starts_with("punctual-dead-"));
+        headers.extend(self.dead_headers(slot, &death, hops));
+        let row = &self.desk[slot];
+        let mut task = Task::new(to, body);
+        task.headers = headers;
+        task.routing_key = row.state.routing_key.clone();
+        task.key = row.group.clone();
+        task.priority = Some(row.state.priority);
+        let id = forward_id(row.key.id(), self.id, number);
+        self.forwards.push(Forward { key: row.key.clone(), task, id });
+        self.hold_until(slot, self.now.plus(PATIENCE));
+    }
+
+    fn dead_headers(&self, slot: Slot, death: &Death, hops: u32) -> Headers {
+        let row = &self.desk[slot];
+        let header = |name: &str, value: String| (format!("{HEADER_PREFIX}dead-{name}"), value);
+        let mut headers = vec![
+            header("topic", row.key.topic().to_owned()),
+            header("id", row.key.id().to_owned()),
+            header("queue", row.state.queue.as_ref().map(Name::to_string).unwrap_or_default()),
+            header("reason", death.reason.as_str().to_owned()),
+            header("attempts", row.state.attempts.to_string()),
+            header("at", death.at.as_millis().to_string()),
+            header("hops", hops.to_string()),
+        ];
+        headers.extend(death.note.clone().map(|note| header("note", note)));
+        headers
+    }
+
+    /// Word has come about a dead letter that was sent on.
+    pub(super) fn forwarded(&mut self, key: &Key, refused: Option<String>) -> Reply {
+        let Some(slot) = self.desk.by_key(key) else { return Err(Refused::NothingThere) };
+        let Phase::Forwarding { to, death, .. } = self.desk[slot].state.phase.clone() else {
+            return Err(Refused::NothingThere);
+        };
+        match refused {
+            None => self.end(slot, Ending::Forwarded),
+            Some(why) => {
+                let note = Some(format!("topic {to} did not take it: {why}"));
+                self.bury(slot, Death { note, ..death });
+            }
+        }
+        Ok(Answer::Noted)
+    }
+}
+
+/// The original id, so that a person finds it, and what makes it this one death of many.
+fn forward_id(id: &str, shard: ShardId, number: u64) -> Name {
+    let suffix = format!("~{}.{number}", shard.0);
+    let room = Name::MAX_BYTES - suffix.len();
+    let end = (0..=room.min(id.len())).rev().find(|end| id.is_char_boundary(*end)).unwrap_or(0);
+    Name::stored(&format!("{}{suffix}", &id[..end]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_forwarded_id_keeps_the_original_and_fits() {
+        assert_eq!(forward_id("order-7", ShardId(2), 99).as_str(), "order-7~2.99");
+        let long = forward_id(&"é".repeat(127), ShardId(0), u64::MAX);
+        assert!(long.len() <= Name::MAX_BYTES && long.starts_with('é'));
+    }
+}

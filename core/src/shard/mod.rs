@@ -1,0 +1,245 @@
+//! The shard: everything that decides what happens to a task, and nothing else.
+//!
+//! A shard is a pure state machine. Time, requests and rows come in; changes, answers and a
+//! wake-up time go out. No clock, thread, file or socket is in here, so every race is a matter
+//! of order in one place, and a simulation can run years of faults in seconds.
+
+mod admin;
+mod counts;
+mod desk;
+mod directory;
+mod fire;
+mod forecast;
+mod forward;
+mod lease;
+mod meta;
+mod needs;
+mod open;
+mod ready;
+mod retention;
+mod schedule;
+mod serve;
+mod step;
+mod sweep;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use bytes::Bytes;
+use punctual_wheel::Wheel;
+
+pub use counts::{Counts, QueueCounts, TopicCounts};
+pub use forecast::Unit;
+pub use forward::Forward;
+pub(crate) use forward::HEADER_PREFIX;
+pub use needs::{Fetched, Needs};
+pub use open::{StoredSettings, settings_of};
+
+use crate::answer::{Answer, Refused, Reply};
+use crate::command::Command;
+use crate::name::Name;
+use crate::settings::Rate;
+use crate::state::Reason;
+use crate::store::{Batch, Fence, Key, Position, ShardId};
+use crate::task::Limits;
+use crate::time::{Millis, Timestamp};
+use desk::Desk;
+use directory::Directory;
+use forecast::Forecast;
+use meta::Numbers;
+use needs::Pending;
+use retention::Retention;
+use sweep::Job;
+
+/// How a shard works.
+#[derive(Clone, Debug)]
+pub struct ShardConfig {
+    /// Limits on what is scheduled.
+    pub limits: Limits,
+    /// Whether topics and queues come to be by being used.
+    pub create_on_use: bool,
+    /// How far ahead of their time rows are taken into memory.
+    pub window: Millis,
+    /// How many rows are read ahead at once.
+    pub slice: usize,
+    /// How many timers may be in memory before reading ahead pauses.
+    pub timers: usize,
+    /// How many timers may fire in one step.
+    pub fires: usize,
+    /// How many bytes of rows may be kept in memory that need not be.
+    pub cache: usize,
+    /// Decides the jitter of retries and the order in hash tables; differs from shard to shard.
+    pub seed: u64,
+}
+
+impl Default for ShardConfig {
+    fn default() -> ShardConfig {
+        ShardConfig {
+            limits: Limits::default(),
+            create_on_use: true,
+            window: Millis::from_secs(60),
+            slice: 4_096,
+            timers: 1 << 18,
+            fires: 4_096,
+            cache: 256 << 20,
+            seed: 0,
+        }
+    }
+}
+
+/// A command, and what the caller needs to answer it.
+#[derive(Debug)]
+pub struct Request<R> {
+    /// What to do.
+    pub command: Command,
+    /// Comes back with the answer.
+    pub reply: R,
+}
+
+/// What comes out of a step. Nothing of it may be seen by anybody before the batch, and all
+/// batches before it, are durable.
+#[derive(Debug)]
+pub struct Output<R> {
+    /// The number of the step.
+    pub step: u64,
+    /// What to commit; `None` if nothing changed.
+    pub batch: Option<Batch>,
+    /// Answers to requests and to waiting consumers.
+    pub answers: Vec<(R, Reply)>,
+    /// Dead letters to schedule in another topic. Each is told to the shard with
+    /// [`Command::Forwarded`] afterwards, or comes out again.
+    pub forwards: Vec<Forward>,
+    /// Topics whose entrance is limited to another rate from now on.
+    pub rates: Vec<(Name, Option<Rate>)>,
+    /// When the next step is due, if no request comes before; not later than now if there is more to do.
+    pub wake: Timestamp,
+}
+
+/// One shard.
+///
+/// **Calling order**: [`Shard::open`], then steps. A step is
+/// 1. [`prepare`](Shard::prepare) with the time, the requests and the board: says what to read;
+/// 2. as long as something is to be read, [`supply`](Shard::supply) it;
+/// 3. [`apply`](Shard::apply): everything happens, at one instant;
+/// 4. [`serve`](Shard::serve): waiting consumers get what is ready;
+/// 5. [`finish`](Shard::finish): gives the output.
+///
+/// [`step`](Shard::step) does all five. When an output's batch is durable, tell
+/// [`committed`](Shard::committed); further steps need not wait for that. If a read or a commit
+/// fails, the shard's memory is not to be trusted: drop it and open it again.
+#[derive(Debug)]
+pub struct Shard<R> {
+    id: ShardId,
+    fence: Fence,
+    config: ShardConfig,
+    now: Timestamp,
+    opened_at: Timestamp,
+    step: u64,
+    /// Steps whose batches are not durable yet, with their times.
+    in_flight: VecDeque<(u64, Timestamp)>,
+    numbers: Numbers,
+    directory: Directory,
+    desk: Desk,
+    /// Rows to wake, by number. Holds every live row that stands before the horizon and has not fired.
+    wheel: Wheel<u64>,
+    horizon: Position,
+    /// No row that is only in the store stands between the horizon and here.
+    next_far: Timestamp,
+    /// Ready deliveries that may become too old, by when.
+    expiries: BTreeSet<(Timestamp, Position)>,
+    /// Deliveries to be given up for which the store has to be asked first.
+    doomed: Vec<Doomed>,
+    /// Whether bindings or queues have changed since the shard was opened, so that a ready
+    /// delivery may stand elsewhere than where it would go now.
+    rerouted: bool,
+    /// Queues with deliveries ready, paused or not.
+    stocked: BTreeSet<Name>,
+    /// What of that the board has yet to be told.
+    restocked: BTreeSet<Name>,
+    /// Queues whose rate the board has yet to be told.
+    limited: BTreeMap<Name, Option<Rate>>,
+    /// Queues that are paused until a time.
+    pauses: BTreeSet<(Timestamp, Name)>,
+    forecast: Forecast,
+    /// How far minutes are counted according to the store.
+    noted_horizon: Position,
+    history: Retention,
+    dead: Retention,
+    jobs: Vec<Job<R>>,
+    pending: Pending<R>,
+    answers: Vec<(R, Reply)>,
+    forwards: Vec<Forward>,
+    rates: Vec<(Name, Option<Rate>)>,
+    /// Settings that changed in this step: how they stand now, `None` if they are gone.
+    settings: BTreeMap<Key, Option<Bytes>>,
+    /// The numbers of the rows under which settings are stored.
+    stored_settings: BTreeMap<Key, u64>,
+    /// Topics and queues to take out of the directory at the end of this step.
+    closed: Vec<Closed>,
+    /// When a queue's rate lets the next delivery out.
+    rate_wake: Timestamp,
+    /// A queue's next delivery was not in memory when it was wanted.
+    hungry: bool,
+}
+
+/// A ready delivery that is to be given up.
+#[derive(Clone, Debug)]
+struct Doomed {
+    position: Position,
+    reason: Reason,
+    /// The queue it was ready in, if it was taken out of there already.
+    queue: Option<Name>,
+}
+
+/// What is deleted at the end of a step.
+#[derive(Clone, Copy, Debug)]
+enum Closed {
+    Topic(directory::TopicIndex),
+    Queue(directory::QueueIndex),
+}
+
+impl<R> Shard<R> {
+    /// The shard's id.
+    pub fn id(&self) -> ShardId {
+        self.id
+    }
+
+    /// The shard's time: the latest it has been told.
+    pub fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// The step is durable, and so are all before it.
+    pub fn committed(&mut self, step: u64) {
+        while self.in_flight.front().is_some_and(|(first, _)| *first <= step) {
+            self.in_flight.pop_front();
+        }
+        self.desk.committed(step, self.horizon);
+    }
+
+    /// Carries out one request and notes its answer, unless the answer takes several steps.
+    fn handle(&mut self, request: Request<R>) {
+        let Request { command, reply } = request;
+        let answer: Result<Answer, Refused> = match command {
+            Command::Schedule(schedule) => self.schedule(*schedule).map(Answer::Scheduled),
+            Command::Cancel { topic, id } => Ok(Answer::Cancelled(self.cancel(&Key::task(&topic, &id)))),
+            Command::Reschedule(reschedule) => self.reschedule(*reschedule).map(Answer::Rescheduled),
+            Command::Acknowledge(lease) => self.acknowledge(&lease),
+            Command::Release { lease, back, priority } => self.release(&lease, back, priority),
+            Command::Reject { lease, note } => self.reject(&lease, note),
+            Command::Extend { lease, by } => self.extend(&lease, by),
+            Command::Replay(selected) => self.replay_one(&selected.key()),
+            Command::Purge(selected) => self.purge_one(&selected.key()),
+            Command::Sweep(sweep) => return self.start_sweep(*sweep, reply),
+            Command::PutTopic { name, settings } => self.put_topic(&name, *settings),
+            Command::PutQueue { name, settings } => self.put_queue(&name, *settings),
+            Command::PauseTopic { name, paused } => self.pause_topic(&name, paused),
+            Command::PauseQueue { name, until } => self.pause_queue(&name, until),
+            Command::DeleteTopic { name, force } => return self.delete_topic(&name, force, reply),
+            Command::DeleteQueue { name, force } => return self.delete_queue(&name, force, reply),
+            Command::Forwarded { key, refused } => self.forwarded(&key, refused),
+            Command::Count => Ok(Answer::Counts(Box::new(self.counts()))),
+            Command::Forecast { unit, slots } => Ok(Answer::Forecast(self.forecast.view(self.now, unit, slots))),
+        };
+        self.answers.push((reply, answer));
+    }
+}

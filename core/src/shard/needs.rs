@@ -1,0 +1,421 @@
+//! What a step has to read before everything can happen at one instant.
+
+use std::collections::HashSet;
+
+use foldhash::fast::FixedState;
+
+use super::desk::Slot;
+use super::directory::{QueueIndex, Route};
+use super::{Doomed, Request, Shard};
+use crate::board::Board;
+use crate::command::Command;
+use crate::name::Name;
+use crate::state::{Phase, Reason};
+use crate::store::{Bodies, Find, Key, Position, Row, Scan, ShardId, Store, StoreError, Table};
+use crate::time::{Millis, Timestamp};
+
+/// How many deliveries of one queue are got ready for consumers in one step.
+const HAND_OUTS: usize = 1_024;
+
+/// Rows to read before the step can go on.
+#[derive(Debug, Default)]
+pub struct Needs {
+    keys: Vec<Key>,
+    keys_with_bodies: Vec<Key>,
+    positions: Vec<Position>,
+    positions_with_bodies: Vec<Position>,
+    scans: Vec<Scan>,
+    finds: Vec<Find>,
+}
+
+/// The rows that were needed.
+#[derive(Debug)]
+pub struct Fetched {
+    needs: Needs,
+    keys: Vec<Option<Row>>,
+    keys_with_bodies: Vec<Option<Row>>,
+    positions: Vec<Option<Row>>,
+    positions_with_bodies: Vec<Option<Row>>,
+    scans: Vec<Vec<Row>>,
+    finds: Vec<Vec<Row>>,
+}
+
+impl Needs {
+    /// Whether nothing is to be read.
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+            && self.keys_with_bodies.is_empty()
+            && self.positions.is_empty()
+            && self.positions_with_bodies.is_empty()
+            && self.scans.is_empty()
+            && self.finds.is_empty()
+    }
+
+    /// Reads them.
+    pub fn read(self, store: &dyn Store, shard: ShardId) -> Result<Fetched, StoreError> {
+        let get = |keys: &[Key], bodies| if keys.is_empty() { Ok(Vec::new()) } else { store.get(shard, keys, bodies) };
+        let fetch = |positions: &[Position], bodies| {
+            if positions.is_empty() { Ok(Vec::new()) } else { store.fetch(shard, positions, bodies) }
+        };
+        Ok(Fetched {
+            keys: get(&self.keys, Bodies::Without)?,
+            keys_with_bodies: get(&self.keys_with_bodies, Bodies::With)?,
+            positions: fetch(&self.positions, Bodies::Without)?,
+            positions_with_bodies: fetch(&self.positions_with_bodies, Bodies::With)?,
+            scans: self.scans.iter().map(|scan| store.scan(shard, scan)).collect::<Result<_, _>>()?,
+            finds: self.finds.iter().map(|find| store.find(shard, find)).collect::<Result<_, _>>()?,
+            needs: self,
+        })
+    }
+}
+
+/// What is to happen in the step that is being prepared.
+#[derive(Debug)]
+pub(super) struct Pending<R> {
+    pub requests: Vec<Request<R>>,
+    /// Timers that have come.
+    pub due: Vec<Position>,
+    pub doomed: Vec<Doomed>,
+    /// How many deliveries of which queues consumers wait for.
+    demand: Vec<(QueueIndex, usize)>,
+    /// Whether any consumer waits, so that what comes due now is better read with its body.
+    somebody_waits: bool,
+    /// Rows read ahead.
+    pub slice: Option<Page>,
+    /// Rows to count by minute.
+    pub minutes: Option<Page>,
+    /// Rows that may have been kept long enough.
+    pub kept: Vec<(Table, Millis, Page)>,
+    /// The next rows of each job.
+    pub jobs: Vec<Page>,
+    /// What was asked for and is not there.
+    absent_keys: HashSet<Key, FixedState>,
+    absent_positions: HashSet<Position, FixedState>,
+}
+
+/// A part of a table.
+#[derive(Debug)]
+pub(super) struct Page {
+    pub wanted: Wanted,
+    pub rows: Vec<Row>,
+}
+
+/// What a page shows.
+#[derive(Debug)]
+pub(super) enum Wanted {
+    Scan(Scan),
+    Find(Find),
+}
+
+impl Page {
+    pub fn scan(scan: Scan) -> Page {
+        Page { wanted: Wanted::Scan(scan), rows: Vec::new() }
+    }
+
+    pub fn find(find: Find) -> Page {
+        Page { wanted: Wanted::Find(find), rows: Vec::new() }
+    }
+
+    /// Whether there is nothing after it.
+    pub fn is_last(&self) -> bool {
+        let limit = match &self.wanted {
+            Wanted::Scan(scan) => scan.limit,
+            Wanted::Find(find) => find.limit,
+        };
+        self.rows.len() < limit
+    }
+}
+
+impl<R> Default for Pending<R> {
+    fn default() -> Self {
+        Pending {
+            requests: Vec::new(),
+            due: Vec::new(),
+            doomed: Vec::new(),
+            demand: Vec::new(),
+            somebody_waits: false,
+            slice: None,
+            minutes: None,
+            kept: Vec::new(),
+            jobs: Vec::new(),
+            absent_keys: HashSet::default(),
+            absent_positions: HashSet::default(),
+        }
+    }
+}
+
+impl<R> Pending<R> {
+    fn pages(&mut self) -> impl Iterator<Item = &mut Page> {
+        let kept = self.kept.iter_mut().map(|(_, _, page)| page);
+        self.slice.iter_mut().chain(&mut self.minutes).chain(kept).chain(&mut self.jobs)
+    }
+}
+
+impl<R> Shard<R> {
+    /// Begins a step at `now`, or at the latest time before if the clock went back.
+    pub fn prepare(&mut self, now: Timestamp, requests: Vec<Request<R>>, board: &Board<R>) -> Needs {
+        self.now = self.now.max(now);
+        self.pending.requests = requests;
+        self.pending.doomed = std::mem::take(&mut self.doomed);
+        while self.pending.due.len() < self.config.fires {
+            let Some((at, seq)) = self.wheel.pop(self.now.as_millis()) else { break };
+            self.pending.due.push(Position { at: Timestamp::from_millis(at), seq });
+        }
+        self.collect_expired();
+        self.collect_demand(board);
+        self.pending.slice = self.next_slice().map(Page::scan);
+        self.pending.minutes = self.forecast.next_slice(self.now).map(Page::scan);
+        for retention in [&self.history, &self.dead] {
+            let due = retention.due(self.now);
+            self.pending.kept.extend(due.map(|(period, scan)| (scan.table, period, Page::scan(scan))));
+        }
+        self.pending.jobs = self.jobs.iter().map(|job| job.next_page()).collect();
+
+        let mut needs = self.rows_needed();
+        for page in self.pending.pages() {
+            match &page.wanted {
+                Wanted::Scan(scan) => needs.scans.push(scan.clone()),
+                Wanted::Find(find) => needs.finds.push(find.clone()),
+            }
+        }
+        needs
+    }
+
+    /// Takes what was read, and says what to read now that it is known.
+    pub fn supply(&mut self, fetched: Fetched) -> Needs {
+        let Fetched { needs, keys, keys_with_bodies, positions, positions_with_bodies, scans, finds } = fetched;
+        for (wanted, rows, with_body) in [(needs.keys, keys, false), (needs.keys_with_bodies, keys_with_bodies, true)] {
+            for (key, row) in wanted.into_iter().zip(rows) {
+                if let Some(row) = row {
+                    self.take_in(row, with_body);
+                }
+                let there = self.desk.by_key(&key).is_some_and(|slot| !with_body || self.desk[slot].body.is_some());
+                if !there {
+                    self.pending.absent_keys.insert(key);
+                }
+            }
+        }
+        let by_position =
+            [(needs.positions, positions, false), (needs.positions_with_bodies, positions_with_bodies, true)];
+        for (wanted, rows, with_body) in by_position {
+            for (position, row) in wanted.into_iter().zip(rows) {
+                if let Some(row) = row {
+                    self.take_in(row, with_body);
+                }
+                // The store may show a row that is removed here.
+                if self.desk.by_seq(position.seq).is_none() {
+                    self.pending.absent_positions.insert(position);
+                }
+            }
+        }
+        let (mut scans, mut finds) = (scans.into_iter(), finds.into_iter());
+        let mut on_desk: Vec<Row> = Vec::new();
+        if scans.len() + finds.len() > 0 {
+            for page in self.pending.pages() {
+                let rows = match page.wanted {
+                    Wanted::Scan(_) => scans.next(),
+                    Wanted::Find(_) => finds.next(),
+                };
+                page.rows = rows.expect("each page that was asked for came");
+            }
+            let worked_on = self.pending.kept.iter().map(|(_, _, page)| page).chain(&self.pending.jobs);
+            on_desk.extend(worked_on.flat_map(|page| page.rows.iter().cloned()));
+        }
+        for row in on_desk {
+            self.take_in(row, false);
+        }
+        self.rows_needed()
+    }
+
+    /// Puts a row from the store on the desk.
+    pub(super) fn take_in(&mut self, row: Row, with_body: bool) {
+        let Some(topic) = self.directory.topic_index(row.key.topic()) else {
+            assert!(self.desk.knows(&row.key), "{:?} has a topic, or was deleted with it", row.key);
+            return;
+        };
+        if let Some(slot) = self.desk.supply(row, topic, with_body) {
+            let ready_in = self.find_ready(slot);
+            self.desk[slot].ready_in = ready_in;
+        }
+    }
+
+    /// The queue in whose ready set a row stands. It is where the row would go now, unless
+    /// bindings have changed since it fired: then all have to be looked at.
+    fn find_ready(&self, slot: Slot) -> Option<QueueIndex> {
+        let row = &self.desk[slot];
+        if !row.is_waiting() || row.at > self.now {
+            return None;
+        }
+        let (priority, position) = (row.state.priority, row.position());
+        let holds = |index: &QueueIndex| self.directory.queue(*index).ready.contains(priority, position);
+        let likely = match &row.state.queue {
+            Some(queue) => self.directory.queue_index(queue),
+            None => match self.directory.route(row.topic, row.state.routing()).0 {
+                Route::To(queue) => Some(queue),
+                Route::Nowhere | Route::ToSeveral(_) => None,
+            },
+        };
+        let anywhere = || self.directory.queue_indexes().find(holds).filter(|_| self.rerouted);
+        likely.filter(holds).or_else(anywhere)
+    }
+
+    fn collect_expired(&mut self) {
+        while self.pending.doomed.len() < self.config.fires {
+            let Some((at, position)) = self.expiries.first().copied().filter(|(at, _)| *at <= self.now) else { break };
+            self.expiries.remove(&(at, position));
+            self.pending.doomed.push(Doomed { position, reason: Reason::Expired, queue: None });
+        }
+    }
+
+    fn collect_demand(&mut self, board: &Board<R>) {
+        self.pending.somebody_waits = !board.is_empty();
+        if board.is_empty() {
+            return;
+        }
+        let wanted = board.wanted();
+        let (few, many) =
+            if wanted.len() < self.stocked.len() { (wanted, &self.stocked) } else { (&self.stocked, wanted) };
+        let both: Vec<&Name> = few.iter().filter(|queue| many.contains(*queue)).collect();
+        for queue in both {
+            if let Some(index) = self.directory.queue_index(queue) {
+                self.pending.demand.push((index, board.demand(queue, HAND_OUTS)));
+            }
+        }
+    }
+
+    /// Takes out of the ready sets what consumers wait for and is not there, so that nobody waits for it again.
+    pub(super) fn drop_absent(&mut self) {
+        if self.pending.absent_positions.is_empty() {
+            return;
+        }
+        for (index, count) in std::mem::take(&mut self.pending.demand) {
+            let ready = &self.directory.queue(index).ready;
+            let absent = |(_, position): &(u32, Position)| self.pending.absent_positions.contains(position);
+            let absent: Vec<(u32, Position)> = ready.iter().take(count).filter(absent).collect();
+            let queue = self.directory.queue_mut(index);
+            for (priority, position) in absent {
+                queue.ready.remove(priority, position);
+            }
+            if queue.ready.is_empty() && self.stocked.remove(&queue.name) {
+                self.restocked.insert(queue.name.clone());
+            }
+        }
+    }
+
+    /// The rows that are needed and, as far as is known by now, not in memory.
+    fn rows_needed(&self) -> Needs {
+        let mut needs = Needs::default();
+        self.rows_needed_by_timers(&mut needs);
+        for request in &self.pending.requests {
+            self.rows_needed_by(&request.command, &mut needs);
+        }
+        for (queue, count) in &self.pending.demand {
+            for (_, position) in self.directory.queue(*queue).ready.iter().take(*count) {
+                match self.desk.by_seq(position.seq) {
+                    Some(slot) => self.need_body(slot, &mut needs),
+                    None if self.pending.absent_positions.contains(&position) => {}
+                    None => needs.positions_with_bodies.push(position),
+                }
+            }
+        }
+        let worked_on = self.pending.kept.iter().map(|(_, _, page)| page).chain(&self.pending.jobs);
+        for row in worked_on.flat_map(|page| &page.rows) {
+            self.need_relatives(&row.key, &mut needs);
+        }
+        needs
+    }
+
+    fn rows_needed_by_timers(&self, needs: &mut Needs) {
+        for position in &self.pending.due {
+            match self.desk.by_seq(position.seq) {
+                Some(slot) if matches!(self.desk[slot].state.phase, Phase::Forwarding { .. }) => {
+                    self.need_body(slot, needs);
+                }
+                Some(_) => {}
+                None if self.pending.absent_positions.contains(position) => {}
+                None if self.pending.somebody_waits => needs.positions_with_bodies.push(*position),
+                None => needs.positions.push(*position),
+            }
+        }
+        for doomed in &self.pending.doomed {
+            let known = self.desk.by_seq(doomed.position.seq).is_some();
+            if !known && !self.pending.absent_positions.contains(&doomed.position) {
+                needs.positions.push(doomed.position);
+            }
+        }
+    }
+
+    fn rows_needed_by(&self, command: &Command, needs: &mut Needs) {
+        match command {
+            Command::Schedule(schedule) if !schedule.id_is_new => {
+                self.need_key(&Key::task(&schedule.task.topic, &schedule.id), needs);
+            }
+            Command::Cancel { topic, id } => {
+                let key = Key::task(topic, id);
+                self.need_relatives(&key, needs);
+                self.need_key(&key, needs);
+            }
+            Command::Reschedule(change) => {
+                let key = Key::task(&change.topic, &change.id);
+                self.need_relatives(&key, needs);
+                match self.desk.by_key(&key) {
+                    Some(slot) if change.body.is_some() => self.need_body(slot, needs),
+                    _ => self.need_key(&key, needs),
+                }
+            }
+            Command::Acknowledge(lease)
+            | Command::Release { lease, .. }
+            | Command::Reject { lease, .. }
+            | Command::Extend { lease, .. } => {
+                if !lease.key.queue().is_empty() {
+                    self.need_key(&lease.key.of_task(), needs);
+                }
+                self.need_key(&lease.key, needs);
+            }
+            Command::Replay(selected) | Command::Purge(selected) => {
+                let key = selected.key();
+                self.need_relatives(&key, needs);
+                self.need_key(&key, needs);
+            }
+            Command::Forwarded { key, .. } => {
+                self.need_relatives(key, needs);
+                self.need_key(key, needs);
+            }
+            _ => {}
+        }
+    }
+
+    /// A row, if it is not on the desk.
+    fn need_key(&self, key: &Key, needs: &mut Needs) {
+        if !self.desk.knows(key) && !self.pending.absent_keys.contains(key) {
+            needs.keys.push(key.clone());
+        }
+    }
+
+    /// The task of a delivery, or the deliveries of a task that was broadcast.
+    fn need_relatives(&self, key: &Key, needs: &mut Needs) {
+        if !key.queue().is_empty() {
+            self.need_key(&key.of_task(), needs);
+        } else if let Some(slot) = self.desk.by_key(key)
+            && let Phase::Spread(parts) = &self.desk[slot].state.phase
+        {
+            for part in parts.iter().filter(|part| part.finished.is_none()) {
+                self.need_key(&key.in_queue(&part.queue), needs);
+            }
+        }
+    }
+
+    /// The body of a row that is on the desk; a delivery's is its task's.
+    fn need_body(&self, slot: Slot, needs: &mut Needs) {
+        let row = &self.desk[slot];
+        if row.body.is_some() {
+            return;
+        }
+        let key = row.key.of_task();
+        let task = if row.is_part() { self.desk.by_key(&key) } else { Some(slot) };
+        let there = task.is_some_and(|task| self.desk[task].body.is_some());
+        if !there && !self.pending.absent_keys.contains(&key) {
+            needs.keys_with_bodies.push(key);
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Opening a shard: its settings and counts are read, its tasks stay in the store.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use bytes::Bytes;
+use punctual_wheel::Wheel;
+use serde::{Serialize, de::DeserializeOwned};
+
+use super::desk::Desk;
+use super::directory::Directory;
+use super::forecast::Forecast;
+use super::meta::{Meta, Numbers};
+use super::needs::Pending;
+use super::retention::Retention;
+use super::{Shard, ShardConfig};
+use crate::name::Name;
+use crate::settings::{QueueSettings, TopicSettings};
+use crate::store::{Bodies, Fence, Key, Position, Row, Scan, ShardId, Store, StoreError, Table, TallyKind};
+use crate::time::Timestamp;
+
+/// The version of the layout of settings.
+const VERSION: u8 = 1;
+
+/// How many rows of settings are read at once.
+const PAGE: usize = 1_024;
+
+/// The stored form of a topic's, a queue's or the shard's own settings.
+pub(super) fn encode_setting<T: Serialize>(setting: &T) -> Bytes {
+    postcard::to_extend(setting, vec![VERSION]).expect("settings can be laid out as bytes").into()
+}
+
+fn decode_setting<T: DeserializeOwned>(bytes: &[u8]) -> T {
+    let (version, rest) = bytes.split_first().expect("stored settings start with their version");
+    assert_eq!(*version, VERSION, "a newer version of Punctual wrote these settings: do not go back to an older one");
+    postcard::from_bytes(rest).expect("stored settings can be read back")
+}
+
+/// The row under which a topic's settings are stored.
+pub(super) fn topic_key(name: &Name) -> Key {
+    Key::new(name, "", "")
+}
+
+/// The row under which a queue's settings are stored.
+pub(super) fn queue_key(name: &Name) -> Key {
+    Key::new("", "", name)
+}
+
+/// All rows of settings of a shard.
+fn setting_rows(store: &dyn Store, shard: ShardId) -> Result<Vec<Row>, StoreError> {
+    let mut rows: Vec<Row> = Vec::new();
+    loop {
+        let from = rows.last().map_or(Position::START, |row| row.position().next());
+        let scan = Scan {
+            table: Table::Settings,
+            from,
+            until: Timestamp::NEVER,
+            topic: None,
+            limit: PAGE,
+            bodies: Bodies::Without,
+        };
+        let page = store.scan(shard, &scan)?;
+        let last = page.len() < PAGE;
+        rows.extend(page);
+        if last {
+            return Ok(rows);
+        }
+    }
+}
+
+/// The settings of topics and queues, in the order of their names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StoredSettings {
+    /// Topics.
+    pub topics: BTreeMap<Name, TopicSettings>,
+    /// Queues.
+    pub queues: BTreeMap<Name, QueueSettings>,
+}
+
+/// Looks at the settings that a shard has stored.
+pub fn settings_of(store: &dyn Store, shard: ShardId) -> Result<StoredSettings, StoreError> {
+    let mut settings = StoredSettings::default();
+    for row in setting_rows(store, shard)? {
+        if !row.key.topic().is_empty() {
+            settings.topics.insert(Name::stored(row.key.topic()), decode_setting(&row.state));
+        } else if !row.key.queue().is_empty() {
+            settings.queues.insert(Name::stored(row.key.queue()), decode_setting(&row.state));
+        }
+    }
+    Ok(settings)
+}
+
+impl<R> Shard<R> {
+    /// Opens a shard that was claimed under this fence.
+    pub fn open(
+        id: ShardId,
+        fence: Fence,
+        config: ShardConfig,
+        now: Timestamp,
+        store: &dyn Store,
+    ) -> Result<Shard<R>, StoreError> {
+        let mut shard = Shard::empty(id, fence, config, now);
+        for row in setting_rows(store, id)? {
+            shard.restore_setting(&row);
+        }
+        for (tally, count) in store.tallies(id)? {
+            match tally.kind {
+                TallyKind::DueDay | TallyKind::DueMinute => shard.forecast.restore(&tally, count),
+                _ => shard.directory.restore(&tally, count),
+            }
+        }
+        Ok(shard)
+    }
+
+    fn empty(id: ShardId, fence: Fence, config: ShardConfig, now: Timestamp) -> Shard<R> {
+        Shard {
+            id,
+            fence,
+            now,
+            opened_at: now,
+            step: 0,
+            in_flight: VecDeque::new(),
+            numbers: Numbers::from(1),
+            directory: Directory::default(),
+            desk: Desk::new(config.cache, config.seed),
+            wheel: Wheel::new(now.as_millis()),
+            horizon: Position::START,
+            next_far: Timestamp::ZERO,
+            expiries: BTreeSet::new(),
+            doomed: Vec::new(),
+            rerouted: false,
+            stocked: BTreeSet::new(),
+            restocked: BTreeSet::new(),
+            limited: BTreeMap::new(),
+            pauses: BTreeSet::new(),
+            forecast: Forecast::default(),
+            noted_horizon: Position::START,
+            history: Retention::new(Table::History),
+            dead: Retention::new(Table::Dead),
+            jobs: Vec::new(),
+            pending: Pending::default(),
+            answers: Vec::new(),
+            forwards: Vec::new(),
+            rates: Vec::new(),
+            settings: BTreeMap::new(),
+            stored_settings: BTreeMap::new(),
+            closed: Vec::new(),
+            rate_wake: Timestamp::NEVER,
+            hungry: false,
+            config,
+        }
+    }
+
+    fn restore_setting(&mut self, row: &Row) {
+        let (topic, queue) = (row.key.topic(), row.key.queue());
+        if !topic.is_empty() {
+            let settings: TopicSettings = decode_setting(&row.state);
+            self.directory.add_topic(&Name::stored(topic), settings.clone());
+            self.adopt_topic(&Name::stored(topic), &settings);
+            self.history.keep(settings.history, Position::START);
+        } else if !queue.is_empty() {
+            let settings: QueueSettings = decode_setting(&row.state);
+            self.directory.add_queue(&Name::stored(queue), settings.clone());
+            self.adopt_queue(&Name::stored(queue), &settings);
+            if let Some(period) = settings.dead_retention {
+                self.dead.keep(period, Position::START);
+            }
+        } else {
+            let meta: Meta = decode_setting(&row.state);
+            self.numbers = Numbers::from(meta.numbers());
+            self.forecast.set_horizon(meta.minutes());
+            self.noted_horizon = meta.minutes();
+        }
+        self.stored_settings.insert(row.key.clone(), row.seq);
+    }
+}

@@ -1,0 +1,104 @@
+//! Deliveries that wait for a consumer, in the order in which they are handed out.
+//!
+//! An entry is only a position: 16 bytes, about 32 in the tree. Everything else of a delivery may
+//! stay in the store, so that a backlog of millions costs little memory.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::store::Position;
+
+/// Ordered by priority, then time, then arrival.
+#[derive(Debug, Default)]
+pub(super) struct ReadySet {
+    by_priority: BTreeMap<u32, BTreeSet<Position>>,
+    len: u64,
+}
+
+impl ReadySet {
+    pub fn insert(&mut self, priority: u32, position: Position) {
+        let new = self.by_priority.entry(priority).or_default().insert(position);
+        self.len += u64::from(new);
+    }
+
+    pub fn remove(&mut self, priority: u32, position: Position) -> bool {
+        let Some(positions) = self.by_priority.get_mut(&priority) else { return false };
+        let removed = positions.remove(&position);
+        self.len -= u64::from(removed);
+        if positions.is_empty() {
+            self.by_priority.remove(&priority);
+        }
+        removed
+    }
+
+    pub fn contains(&self, priority: u32, position: Position) -> bool {
+        self.by_priority.get(&priority).is_some_and(|positions| positions.contains(&position))
+    }
+
+    /// The next to be handed out.
+    pub fn first(&self) -> Option<(u32, Position)> {
+        let (priority, positions) = self.by_priority.first_key_value()?;
+        positions.first().map(|position| (*priority, *position))
+    }
+
+    /// What gives way when there are too many: the oldest of the least urgent.
+    pub fn least_urgent(&self) -> Option<(u32, Position)> {
+        let (priority, positions) = self.by_priority.last_key_value()?;
+        positions.first().map(|position| (*priority, *position))
+    }
+
+    /// All of them, next one first.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, Position)> {
+        self.by_priority
+            .iter()
+            .flat_map(|(priority, positions)| positions.iter().map(|position| (*priority, *position)))
+    }
+
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::Timestamp;
+
+    fn at(at: u64, seq: u64) -> Position {
+        Position { at: Timestamp::from_millis(at), seq }
+    }
+
+    #[test]
+    fn priority_comes_before_time_and_time_before_arrival() {
+        let mut ready = ReadySet::default();
+        for (priority, position) in [(2, at(1, 1)), (1, at(9, 2)), (1, at(5, 4)), (1, at(5, 3))] {
+            ready.insert(priority, position);
+        }
+        let order: Vec<u64> = ready.iter().map(|(_, position)| position.seq).collect();
+        assert_eq!(order, [3, 4, 2, 1]);
+        assert_eq!(ready.first(), Some((1, at(5, 3))));
+    }
+
+    #[test]
+    fn the_oldest_of_the_least_urgent_gives_way() {
+        let mut ready = ReadySet::default();
+        for (priority, position) in [(1, at(1, 1)), (7, at(6, 2)), (7, at(5, 3))] {
+            ready.insert(priority, position);
+        }
+        assert_eq!(ready.least_urgent(), Some((7, at(5, 3))));
+    }
+
+    #[test]
+    fn the_length_counts_each_entry_once() {
+        let mut ready = ReadySet::default();
+        ready.insert(1, at(1, 1));
+        ready.insert(1, at(1, 1));
+        assert_eq!(ready.len(), 1);
+        assert!(ready.remove(1, at(1, 1)));
+        assert!(!ready.remove(1, at(1, 1)));
+        assert!(ready.is_empty());
+    }
+}

@@ -1,0 +1,139 @@
+//! The end of retention: finished tasks and dead letters that were kept long enough go.
+//!
+//! The rows of a table stand in the order in which they finished, and topics keep them for
+//! different times. So there is one cursor for each different time; a cursor removes the rows
+//! that are kept for its time and passes over the others.
+
+use std::collections::BTreeMap;
+
+use crate::store::{Bodies, Position, Row, Scan, Table};
+use crate::time::{Millis, Timestamp};
+
+/// How many rows one cursor reads in one step.
+const SLICE: usize = 256;
+
+#[derive(Debug)]
+pub(super) struct Retention {
+    table: Table,
+    cursors: BTreeMap<Millis, Cursor>,
+}
+
+#[derive(Debug)]
+struct Cursor {
+    from: Position,
+    /// When the next row may have been kept long enough.
+    wake: Timestamp,
+}
+
+impl Retention {
+    pub fn new(table: Table) -> Retention {
+        Retention { table, cursors: BTreeMap::new() }
+    }
+
+    /// Rows are kept for this time; those from this position on may have been kept long enough.
+    pub fn keep(&mut self, period: Millis, from: Position) {
+        self.cursors.insert(period, Cursor { from, wake: Timestamp::ZERO });
+    }
+
+    /// Rows will be kept for this time; there are none yet.
+    pub fn add(&mut self, period: Millis, now: Timestamp) {
+        let fresh = Cursor { from: Position::start_of(now), wake: Timestamp::NEVER };
+        self.cursors.entry(period).or_insert(fresh);
+    }
+
+    /// A row begins to be kept for this time.
+    pub fn note(&mut self, period: Millis, at: Timestamp) {
+        if let Some(cursor) = self.cursors.get_mut(&period) {
+            cursor.wake = cursor.wake.min(at.plus(period));
+        }
+    }
+
+    pub fn wake(&self) -> Timestamp {
+        self.cursors.values().map(|cursor| cursor.wake).min().unwrap_or(Timestamp::NEVER)
+    }
+
+    /// What to read: one slice for each time that is due.
+    pub fn due(&self, now: Timestamp) -> impl Iterator<Item = (Millis, Scan)> {
+        let due = self.cursors.iter().filter(move |(_, cursor)| cursor.wake <= now);
+        due.map(|(period, cursor)| {
+            let scan = Scan {
+                table: self.table,
+                from: cursor.from,
+                until: Timestamp::NEVER,
+                topic: None,
+                limit: SLICE,
+                bodies: Bodies::Without,
+            };
+            (*period, scan)
+        })
+    }
+
+    /// Moves a cursor over the rows that were read and says how many of them are old enough.
+    /// From `settled` on there may be rows that are not durable yet and were not read, so the
+    /// cursor waits there; [`Timestamp::NEVER`] means that there are none.
+    pub fn pass(&mut self, period: Millis, rows: &[Row], now: Timestamp, settled: Timestamp) -> usize {
+        let cursor = self.cursors.get_mut(&period).expect("a cursor stays while a slice for it is read");
+        let old = |row: &&Row| row.at < settled && row.at.plus(period) <= now;
+        let passed = rows.iter().take_while(old).count();
+        if let Some(last) = passed.checked_sub(1).map(|index| &rows[index]) {
+            cursor.from = last.position().next();
+        }
+        cursor.wake = match rows.get(passed) {
+            Some(next) => next.at.plus(period).max(now.plus(Millis(1))),
+            None if rows.len() == SLICE => now,
+            None if settled < Timestamp::NEVER => settled.plus(period).max(now.plus(Millis(1))),
+            None => Timestamp::NEVER,
+        };
+        passed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Key;
+    use bytes::Bytes;
+
+    fn row(at: u64, seq: u64) -> Row {
+        Row {
+            table: Table::History,
+            key: Key::new("t", &seq.to_string(), ""),
+            seq,
+            at: Timestamp::from_millis(at),
+            group: None,
+            state: Bytes::new(),
+            body: Bytes::new(),
+        }
+    }
+
+    #[test]
+    fn a_cursor_stops_at_the_first_row_that_is_too_young() {
+        let mut retention = Retention::new(Table::History);
+        retention.keep(Millis(100), Position::START);
+        let rows = [row(10, 1), row(20, 2), row(90, 3)];
+        let now = Timestamp::from_millis(130);
+        assert_eq!(retention.pass(Millis(100), &rows, now, Timestamp::NEVER), 2);
+        assert_eq!(retention.wake(), Timestamp::from_millis(190));
+        assert_eq!(retention.due(Timestamp::from_millis(190)).count(), 1);
+    }
+
+    #[test]
+    fn a_cursor_does_not_pass_where_rows_may_still_come() {
+        let mut retention = Retention::new(Table::History);
+        retention.keep(Millis(1), Position::START);
+        let now = Timestamp::from_millis(20);
+        assert_eq!(retention.pass(Millis(1), &[row(10, 1)], now, Timestamp::from_millis(10)), 0);
+        assert_eq!(retention.wake(), Timestamp::from_millis(21));
+    }
+
+    #[test]
+    fn an_empty_table_sleeps_until_something_is_kept() {
+        let mut retention = Retention::new(Table::History);
+        retention.keep(Millis(100), Position::START);
+        let now = Timestamp::from_millis(5);
+        retention.pass(Millis(100), &[], now, Timestamp::NEVER);
+        assert_eq!(retention.wake(), Timestamp::NEVER);
+        retention.note(Millis(100), now);
+        assert_eq!(retention.wake(), Timestamp::from_millis(105));
+    }
+}

@@ -1,0 +1,209 @@
+//! Taking tasks in, taking them back, and changing them while it is not too late.
+
+use super::Shard;
+use super::desk::{Resident, Slot};
+use super::directory::{QueueIndex, Route, TopicIndex};
+use crate::answer::{Refused, Ruling, ScheduleOutcome, Scheduled, Standing};
+use crate::command::{Reschedule, Schedule, Shift};
+use crate::name::Name;
+use crate::settings::{Overflow, TopicSettings};
+use crate::state::{Ending, Phase, State};
+use crate::store::{Key, Table};
+use crate::task::{Task, pack, unpack};
+use crate::time::Timestamp;
+
+impl<R> Shard<R> {
+    pub(super) fn schedule(&mut self, schedule: Schedule) -> Result<Scheduled, Refused> {
+        let Schedule { task, id, .. } = schedule;
+        self.config.limits.check(&task.body, &task.headers)?;
+        let key = Key::task(&task.topic, &id);
+        let old = self.desk.by_key(&key);
+        if let Some(slot) = old.filter(|slot| !task.replace || !self.is_untouched(*slot)) {
+            return Ok(Scheduled { id, outcome: ScheduleOutcome::Existed(self.standing(slot)) });
+        }
+        let topic = self.topic_for(&task.topic)?;
+        let due = task.when.due(self.now);
+        if due <= self.now {
+            self.check_room(topic, task.routing_key.as_ref())?;
+        }
+        if let Some(slot) = old {
+            self.erase(slot);
+        }
+        self.insert_task(key, topic, due, task);
+        let outcome = if old.is_some() { ScheduleOutcome::Replaced { due } } else { ScheduleOutcome::Created { due } };
+        Ok(Scheduled { id, outcome })
+    }
+
+    fn insert_task(&mut self, key: Key, topic: TopicIndex, due: Timestamp, task: Task) {
+        let settings = &self.directory.topic(topic).settings;
+        let state = State {
+            phase: Phase::Waiting,
+            scheduled_at: self.now,
+            due,
+            priority: task.priority.unwrap_or(settings.priority),
+            ttl: task.ttl.or(settings.ttl),
+            retry: task.retry,
+            routing_key: task.routing_key,
+            queue: None,
+            attempts: 0,
+            failures: 0,
+        };
+        let body = pack(&task.headers, &task.body);
+        let seq = self.numbers.take();
+        let slot = self.desk.insert(Resident::new(key, seq, task.key, topic, state, Some(body)));
+        self.wait_until(slot, due);
+    }
+
+    /// The topic of a new task, made if it may be.
+    fn topic_for(&mut self, name: &Name) -> Result<TopicIndex, Refused> {
+        let index = match self.directory.topic_index(name) {
+            Some(index) => index,
+            None if self.config.create_on_use => self.create_topic(name, TopicSettings::default()),
+            None => return Err(Refused::NoSuchTopic(name.clone())),
+        };
+        let topic = self.directory.topic(index);
+        if topic.settings.paused || topic.closing {
+            return Err(Refused::TopicPaused(name.clone()));
+        }
+        Ok(index)
+    }
+
+    /// A task that is due at once is refused if a queue that refuses newcomers is full.
+    fn check_room(&mut self, topic: TopicIndex, routing_key: Option<&Name>) -> Result<(), Refused> {
+        let queues = match self.route_to(topic, routing_key) {
+            Route::Nowhere => vec![],
+            Route::To(queue) => vec![queue],
+            Route::ToSeveral(queues) => queues,
+        };
+        let refuses = |queue: &&QueueIndex| {
+            let queue = self.directory.queue(**queue);
+            queue.is_full() && queue.settings.overflow == Overflow::Refuse
+        };
+        match queues.iter().find(refuses) {
+            Some(queue) => Err(Refused::QueueFull(self.directory.queue(*queue).name.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether a task has not been handed out yet.
+    fn is_untouched(&self, slot: Slot) -> bool {
+        self.desk[slot].is_waiting() && self.desk[slot].state.attempts == 0
+    }
+
+    pub(super) fn cancel(&mut self, key: &Key) -> Ruling<()> {
+        let Some(slot) = self.desk.by_key(key) else { return Ruling::Unknown };
+        let open = match self.open_parts(slot) {
+            Ok(open) => open,
+            Err(standing) => return Ruling::TooLate(standing),
+        };
+        for part in open {
+            self.end(part, Ending::Cancelled);
+        }
+        Ruling::Done(())
+    }
+
+    pub(super) fn reschedule(&mut self, change: Reschedule) -> Result<Ruling<Timestamp>, Refused> {
+        let key = Key::task(&change.topic, &change.id);
+        let Some(slot) = self.desk.by_key(&key) else { return Ok(Ruling::Unknown) };
+        let open = match self.open_parts(slot) {
+            Ok(open) => open,
+            Err(standing) => return Ok(Ruling::TooLate(standing)),
+        };
+        if let Some(body) = &change.body {
+            let (headers, _) = unpack(self.desk[slot].body.as_ref().expect("the body was asked for"));
+            self.config.limits.check(body, &headers)?;
+            self.touch(slot);
+            self.desk[slot].replace_body(pack(&headers, body));
+        }
+        let mut due = self.desk[slot].state.due;
+        for part in open {
+            due = self.change(part, change.shift, change.priority);
+        }
+        Ok(Ruling::Done(due))
+    }
+
+    /// Moves a waiting row and says when it is due now.
+    fn change(&mut self, slot: Slot, shift: Option<Shift>, priority: Option<u32>) -> Timestamp {
+        self.leave_ready(slot);
+        self.touch(slot);
+        let row = &mut self.desk[slot];
+        row.state.priority = priority.unwrap_or(row.state.priority);
+        if let Some(shift) = shift {
+            row.state.due = shift.apply(row.at, self.now);
+            row.at = row.state.due;
+        }
+        let (at, due) = (row.at, row.state.due);
+        self.wait_until(slot, at);
+        due
+    }
+
+    /// The rows that have to change to change a task, if it is not too late: the task itself, or
+    /// all of its deliveries if none was handed out.
+    fn open_parts(&self, slot: Slot) -> Result<Vec<Slot>, Standing> {
+        let row = &self.desk[slot];
+        if row.is_waiting() {
+            return Ok(vec![slot]);
+        }
+        let Phase::Spread(parts) = &row.state.phase else { return Err(self.standing(slot)) };
+        let mut open = Vec::with_capacity(parts.len());
+        for part in parts {
+            let part = self.desk.by_key(&row.key.in_queue(&part.queue)).filter(|_| part.finished.is_none());
+            match part {
+                Some(part) if self.desk[part].is_waiting() => open.push(part),
+                Some(part) => return Err(self.standing(part)),
+                None => return Err(self.standing(slot)),
+            }
+        }
+        Ok(open)
+    }
+
+    /// Where a row stands.
+    pub(super) fn standing(&self, slot: Slot) -> Standing {
+        let row = &self.desk[slot];
+        Standing::of(row.table, row.at, &row.state, self.now)
+    }
+
+    /// Does to a task what a sweep over its key does; says whether it was in time.
+    pub(super) fn change_by_key(&mut self, slot: Slot, shift: Option<Shift>) -> bool {
+        let Ok(open) = self.open_parts(slot) else { return false };
+        for part in open {
+            match shift {
+                Some(shift) => _ = self.change(part, Some(shift), None),
+                None => self.end(part, Ending::Cancelled),
+            }
+        }
+        true
+    }
+
+    /// Whether it is not too late to change a task.
+    pub(super) fn is_open(&self, slot: Slot) -> bool {
+        self.open_parts(slot).is_ok()
+    }
+}
+
+impl Standing {
+    /// Where a row in this table, at this time and in this state stands.
+    pub(crate) fn of(table: Table, at: Timestamp, state: &State, now: Timestamp) -> Standing {
+        debug_assert_ne!(table, Table::Settings);
+        match &state.phase {
+            Phase::Waiting if at <= now => Standing::Ready { since: at },
+            Phase::Waiting => Standing::Scheduled { at },
+            Phase::Leased { holder, .. } => Standing::Leased {
+                queue: state.queue.clone().expect("a delivery is leased from a queue"),
+                holder: holder.clone(),
+                until: at,
+            },
+            Phase::Spread(parts) => {
+                let names = |finished: bool| {
+                    let parts = parts.iter().filter(|part| part.finished.is_some() == finished);
+                    parts.map(|part| part.queue.clone()).collect()
+                };
+                Standing::Spread { open: names(false), finished: names(true) }
+            }
+            Phase::Forwarding { death, .. } | Phase::Dead(death) => {
+                Standing::Dead { reason: death.reason, at: death.at }
+            }
+            Phase::Finished(ending) => Standing::Finished { ending: *ending, at },
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Handing out: ready deliveries meet waiting consumers.
+//!
+//! The consumer that has waited longest comes first; among its queues the one that was served
+//! longest ago, so that none starves; within a queue strictly by priority, time and arrival.
+
+use std::collections::BTreeSet;
+
+use super::Shard;
+use super::desk::Slot;
+use super::directory::QueueIndex;
+use crate::answer::{Answer, Delivery, Lease};
+use crate::board::{Board, Reserve, Ticket};
+use crate::name::Name;
+use crate::state::Phase;
+use crate::task::unpack;
+use crate::time::{Millis, Timestamp};
+
+impl<R> Shard<R> {
+    /// Gives waiting consumers what is ready, and lets go of those whose time to wait is over.
+    pub fn serve(&mut self, board: &mut Board<R>) {
+        for (queue, rate) in std::mem::take(&mut self.limited) {
+            board.limit(&queue, rate);
+        }
+        self.hungry = false;
+        self.rate_wake = Timestamp::NEVER;
+        let mut order = self.servable(board);
+        while let Some((ticket, queue)) = order.pop_first() {
+            let deliveries = self.hand_to(ticket, board);
+            if deliveries.is_empty() {
+                // The queue has nothing to give for now, so nobody else gets anything from it either.
+                continue;
+            }
+            let (reserve, reply) = board.withdraw(ticket).expect("the consumer waits");
+            self.answers.push((reply, Ok(Answer::Reserved(deliveries))));
+            order.retain(|(waiting, _)| *waiting != ticket);
+            for queue in reserve.queues.iter().chain([&queue]) {
+                let next = board.longest_waiting(queue).filter(|_| self.may_serve(queue));
+                order.extend(next.map(|ticket| (ticket, queue.clone())));
+            }
+        }
+        for queue in std::mem::take(&mut self.restocked) {
+            board.stock(self.id, &queue, self.stocked.contains(&queue));
+        }
+        if !self.hungry {
+            board.looked(self.id);
+        }
+        self.answers.extend(board.expire(self.now).into_iter().map(|reply| (reply, Ok(Answer::Reserved(vec![])))));
+    }
+
+    /// The longest-waiting consumer of each queue that has something to give.
+    fn servable(&self, board: &Board<R>) -> BTreeSet<(Ticket, Name)> {
+        let wanted = board.wanted();
+        let (few, many) =
+            if wanted.len() < self.stocked.len() { (wanted, &self.stocked) } else { (&self.stocked, wanted) };
+        let both = few.iter().filter(|queue| many.contains(*queue) && self.may_serve(queue));
+        both.filter_map(|queue| Some((board.longest_waiting(queue)?, queue.clone()))).collect()
+    }
+
+    fn may_serve(&self, queue: &Name) -> bool {
+        let queue = self.directory.queue_index(queue).map(|index| self.directory.queue(index));
+        queue.is_some_and(|queue| !queue.ready.is_empty() && !queue.closing && !queue.is_paused(self.now))
+    }
+
+    /// Leases to a consumer as much as it asked for and is there.
+    fn hand_to(&mut self, ticket: Ticket, board: &mut Board<R>) -> Vec<Delivery> {
+        let reserve = board.reserve(ticket).clone();
+        let mut deliveries = Vec::new();
+        let mut queues: Vec<Name> = reserve.queues.iter().filter(|queue| self.may_serve(queue)).cloned().collect();
+        while deliveries.len() < reserve.max {
+            let next = queues.iter().enumerate().min_by_key(|(_, queue)| board.last_hand_out(queue));
+            let Some((index, queue)) = next.map(|(index, queue)| (index, queue.clone())) else { break };
+            match self.hand_out(&queue, &reserve, board) {
+                Some(delivery) => deliveries.push(delivery),
+                None => _ = queues.remove(index),
+            }
+        }
+        deliveries
+    }
+
+    /// Leases the next delivery of a queue, if it is in memory and the queue's rate allows it.
+    fn hand_out(&mut self, queue: &Name, reserve: &Reserve, board: &mut Board<R>) -> Option<Delivery> {
+        let index = self.directory.queue_index(queue)?;
+        let (_, position) = self.directory.queue(index).ready.first()?;
+        debug_assert!(
+            self.desk.by_seq(position.seq).is_none_or(|slot| self.desk[slot].is_awake_at(position)),
+            "a row leaves the ready set when it moves"
+        );
+        let Some(slot) = self.desk.at(position).filter(|slot| self.has_body(*slot)) else {
+            self.hungry = true;
+            return None;
+        };
+        if let Err(wait) = board.hand_out(queue, self.now) {
+            self.rate_wake = self.rate_wake.min(self.now.plus(wait));
+            return None;
+        }
+        Some(self.lease(slot, index, reserve))
+    }
+
+    /// A delivery's body is its task's.
+    fn has_body(&mut self, slot: Slot) -> bool {
+        if self.desk[slot].body.is_none() && self.desk[slot].is_part() {
+            let task = self.desk.by_key(&self.desk[slot].key.of_task());
+            self.desk[slot].body = task.and_then(|task| self.desk[task].body.clone());
+        }
+        self.desk[slot].body.is_some()
+    }
+
+    fn lease(&mut self, slot: Slot, queue: QueueIndex, reserve: &Reserve) -> Delivery {
+        let fired_at = self.desk[slot].at.max(self.opened_at);
+        self.leave_ready(slot);
+        self.touch(slot);
+        let token = self.numbers.take();
+        let queue = self.directory.queue(queue);
+        let until = self.now.plus(reserve.lease.unwrap_or(queue.settings.lease).max(Millis(1)));
+        let state = &mut self.desk[slot].state;
+        state.phase = Phase::Leased { token, holder: reserve.consumer.clone() };
+        state.queue = Some(queue.name.clone());
+        state.attempts += 1;
+        self.hold_until(slot, until);
+        let row = &self.desk[slot];
+        let (headers, body) = unpack(row.body.as_ref().expect("it was looked for"));
+        Delivery {
+            topic: self.directory.topic(row.topic).name.clone(),
+            id: Name::stored(row.key.id()),
+            queue: row.state.queue.clone().expect("it was just set"),
+            body,
+            headers,
+            routing_key: row.state.routing_key.clone(),
+            key: row.group.clone(),
+            priority: row.state.priority,
+            attempt: row.state.attempts,
+            scheduled_at: row.state.scheduled_at,
+            due: row.state.due,
+            fired_at,
+            lease: Lease { key: row.key.clone(), token },
+            until,
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! The course of a step, and what comes out of it.
+
+use bytes::Bytes;
+
+use super::meta::Meta;
+use super::needs::{Page, Wanted};
+use super::{Closed, Doomed, Output, Request, Shard};
+use crate::board::Board;
+use crate::state::{Phase, State};
+use crate::store::{Batch, Bodies, Change, Key, Place, Position, Row, Scan, Store, StoreError, Table};
+use crate::time::{Millis, Timestamp};
+
+fn setting_place(key: Key, seq: u64) -> Place {
+    Place { table: Table::Settings, key, position: Position { at: Timestamp::ZERO, seq } }
+}
+
+impl<R> Shard<R> {
+    /// A whole step, for callers that hold store and board.
+    pub fn step(
+        &mut self,
+        now: Timestamp,
+        requests: Vec<Request<R>>,
+        store: &dyn Store,
+        board: &mut Board<R>,
+    ) -> Result<Output<R>, StoreError> {
+        let mut needs = self.prepare(now, requests, board);
+        while !needs.is_empty() {
+            needs = self.supply(needs.read(store, self.id)?);
+        }
+        self.apply();
+        self.serve(board);
+        Ok(self.finish())
+    }
+
+    /// Everything happens: timers first, then requests in their order.
+    pub fn apply(&mut self) {
+        self.drop_absent();
+        let mut pending = std::mem::take(&mut self.pending);
+        if let Some(page) = pending.minutes.take() {
+            self.count_minutes(page);
+        }
+        self.pass_kept(std::mem::take(&mut pending.kept));
+        for position in pending.due.drain(..) {
+            self.fire(position);
+        }
+        for doomed in pending.doomed.drain(..) {
+            self.give_up(doomed);
+        }
+        if let Some(page) = pending.slice.take() {
+            self.take_slice(page);
+        }
+        for request in pending.requests.drain(..) {
+            self.handle(request);
+        }
+        self.go_on_with_jobs(std::mem::take(&mut pending.jobs));
+        while self.pauses.first().is_some_and(|(until, _)| *until <= self.now) {
+            self.pauses.pop_first();
+        }
+    }
+
+    /// Ends the step.
+    pub fn finish(&mut self) -> Output<R> {
+        self.count_touched();
+        let mut tallies = Vec::new();
+        self.directory.take_tallies(&mut tallies);
+        self.forecast.take_tallies(&mut tallies);
+        for closed in std::mem::take(&mut self.closed) {
+            match closed {
+                Closed::Topic(index) => self.directory.remove_topic(index),
+                Closed::Queue(index) => self.directory.remove_queue(index),
+            }
+        }
+        self.step += 1;
+        let mut changes = self.desk.take_changes(self.step);
+        let changed = !changes.is_empty() || !tallies.is_empty() || !self.settings.is_empty();
+        if changed {
+            self.put_settings(&mut changes);
+        }
+        let batch = changed.then(|| Batch { shard: self.id, fence: self.fence, changes, tallies });
+        self.in_flight.push_back((self.step, self.now));
+        self.desk.make_room();
+        Output {
+            step: self.step,
+            batch,
+            answers: std::mem::take(&mut self.answers),
+            forwards: std::mem::take(&mut self.forwards),
+            rates: std::mem::take(&mut self.rates),
+            wake: self.wake(),
+        }
+    }
+
+    /// Stores the settings that changed, and with them what the shard notes for itself.
+    fn put_settings(&mut self, changes: &mut Vec<Change>) {
+        for (key, state) in std::mem::take(&mut self.settings) {
+            match state {
+                Some(state) => changes.push(self.put_setting(key, state)),
+                None => {
+                    let stored = self.stored_settings.remove(&key);
+                    changes.extend(stored.map(|seq| Change::Remove { place: setting_place(key, seq) }));
+                }
+            }
+        }
+        let horizon = self.forecast.horizon();
+        let moved = std::mem::replace(&mut self.noted_horizon, horizon) != horizon;
+        if self.numbers.set_aside() || moved {
+            changes.push(self.put_setting(Meta::key(), Meta::new(&self.numbers, horizon).encode()));
+        }
+    }
+
+    fn put_setting(&mut self, key: Key, state: Bytes) -> Change {
+        let at = Timestamp::ZERO;
+        if let Some(seq) = self.stored_settings.get(&key) {
+            let place = setting_place(key, *seq);
+            return Change::Update { place, table: Table::Settings, at, state };
+        }
+        // The note on numbers has a number of its own, which is never given out.
+        let seq = if key == Meta::key() { 0 } else { self.numbers.take() };
+        self.stored_settings.insert(key.clone(), seq);
+        let row = Row { table: Table::Settings, key, seq, at, group: None, state, body: Bytes::new() };
+        Change::Insert { row, replaces: None }
+    }
+
+    /// When the next step is due.
+    fn wake(&mut self) -> Timestamp {
+        let more = self.hungry || !self.doomed.is_empty() || !self.jobs.is_empty();
+        if more {
+            return self.now;
+        }
+        let timer = self.wheel.next_at().map_or(Timestamp::NEVER, Timestamp::from_millis);
+        let expiry = self.expiries.first().map_or(Timestamp::NEVER, |(at, _)| *at);
+        let pause = self.pauses.first().map_or(Timestamp::NEVER, |(until, _)| *until);
+        [timer, expiry, pause, self.slice_wake(), self.history.wake(), self.dead.wake(), self.rate_wake]
+            .into_iter()
+            .min()
+            .expect("there are several")
+    }
+
+    /// When rows have to be read ahead.
+    fn slice_wake(&self) -> Timestamp {
+        let crowded = self.horizon.at > self.now && self.wheel.len() >= self.config.timers;
+        // Firing makes room, and then a step looks again.
+        if crowded || self.next_far == Timestamp::NEVER {
+            return Timestamp::NEVER;
+        }
+        self.next_far.max(self.horizon.at).minus(self.lead())
+    }
+
+    /// How long before their time rows are read at the latest.
+    fn lead(&self) -> Millis {
+        Millis(self.config.window.0 / 2)
+    }
+
+    /// What to read ahead, if it is time to.
+    pub(super) fn next_slice(&self) -> Option<Scan> {
+        if self.slice_wake() > self.now {
+            return None;
+        }
+        Some(Scan {
+            table: Table::Live,
+            from: self.horizon,
+            until: Timestamp::NEVER,
+            topic: None,
+            limit: self.config.slice,
+            bodies: if self.desk.has_room() { Bodies::With } else { Bodies::Without },
+        })
+    }
+
+    /// Takes the rows into memory that come due within the window, and moves the horizon.
+    fn take_slice(&mut self, page: Page) {
+        let Wanted::Scan(scan) = &page.wanted else { unreachable!("rows are read ahead in time order") };
+        let with_bodies = scan.bodies == Bodies::With;
+        let window_end = self.now.plus(self.config.window);
+        let is_last = page.is_last();
+        let within = page.rows.iter().take_while(|row| row.at < window_end).count();
+        let end = match page.rows.last() {
+            Some(last) if within == page.rows.len() && !is_last => last.position().next(),
+            _ => Position::start_of(window_end).max(scan.from),
+        };
+        self.next_far = match page.rows.get(within) {
+            Some(row) => row.at,
+            None if is_last => Timestamp::NEVER,
+            None => end.at,
+        };
+        // Rows that changed since are better known here than in the store.
+        let range = self.horizon..end;
+        let changed: Vec<_> = self.desk.dirty().filter(|slot| range.contains(&self.desk[*slot].position())).collect();
+        let far = self.desk.dirty().map(|slot| self.desk[slot].position()).filter(|position| *position >= end);
+        self.next_far = far.map(|position| position.at).min().unwrap_or(Timestamp::NEVER).min(self.next_far);
+        self.horizon = end;
+        for slot in changed {
+            if self.desk[slot].timer.is_none() {
+                self.set_timer(slot);
+            }
+        }
+        for row in page.rows {
+            if row.position() >= end || self.desk.is_dirty(&row.key) {
+                continue;
+            }
+            let position = row.position();
+            self.take_in(row, with_bodies);
+            if position.at <= self.now {
+                self.fire(position);
+            } else if let Some(slot) = self.desk.at(position)
+                && self.desk[slot].timer.is_none()
+            {
+                self.set_timer(slot);
+            }
+        }
+    }
+
+    fn count_minutes(&mut self, page: Page) {
+        let Wanted::Scan(scan) = &page.wanted else { unreachable!("minutes are read in time order") };
+        let end = if page.is_last() {
+            Position::start_of(scan.until)
+        } else {
+            page.rows.last().expect("a full page has rows").position().next()
+        };
+        let range = self.forecast.horizon()..end;
+        let changed = self.desk.dirty().filter(|slot| self.desk[*slot].is_waiting());
+        let mut reached: Vec<Position> = changed.map(|slot| self.desk[slot].position()).collect();
+        for row in page.rows.iter().filter(|row| !self.desk.is_dirty(&row.key)) {
+            let state = State::decode(&row.state);
+            if state.phase == Phase::Waiting {
+                reached.push(row.position());
+            }
+        }
+        for position in reached.into_iter().filter(|position| range.contains(position)) {
+            self.forecast.count_minute(position.at);
+        }
+        self.forecast.set_horizon(end);
+    }
+
+    /// Removes what was kept long enough.
+    fn pass_kept(&mut self, kept: Vec<(Table, Millis, Page)>) {
+        let settled = self.in_flight.front().map_or(Timestamp::NEVER, |(_, at)| *at);
+        for (table, period, page) in kept {
+            let retention = if table == Table::History { &mut self.history } else { &mut self.dead };
+            let passed = retention.pass(period, &page.rows, self.now, settled);
+            for row in &page.rows[..passed] {
+                let Some(slot) = self.desk.by_key(&row.key) else { continue };
+                let kept = &self.desk[slot];
+                let unmoved = kept.table == table && kept.at == row.at;
+                if unmoved && self.kept_for(slot) == Some(period) {
+                    self.forget(slot);
+                }
+            }
+        }
+    }
+
+    fn give_up(&mut self, doomed: Doomed) {
+        let Some(slot) = self.desk.at(doomed.position).filter(|slot| self.desk[*slot].is_waiting()) else { return };
+        if doomed.queue.is_some() {
+            self.touch(slot);
+            self.desk[slot].state.queue = doomed.queue;
+        }
+        self.die(slot, doomed.reason, None);
+    }
+}

@@ -1,0 +1,137 @@
+//! Instants and durations in milliseconds, and the clock that others implement.
+//!
+//! Nothing in this crate reads a clock: `now` comes in as an argument.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// A length of time in milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Millis(pub u64);
+
+impl Millis {
+    /// No time at all.
+    pub const ZERO: Millis = Millis(0);
+
+    /// So many seconds.
+    pub const fn from_secs(seconds: u64) -> Millis {
+        Millis(seconds.saturating_mul(1_000))
+    }
+
+    /// So many minutes.
+    pub const fn from_mins(minutes: u64) -> Millis {
+        Millis::from_secs(minutes.saturating_mul(60))
+    }
+
+    /// So many hours.
+    pub const fn from_hours(hours: u64) -> Millis {
+        Millis::from_mins(hours.saturating_mul(60))
+    }
+}
+
+impl From<std::time::Duration> for Millis {
+    /// Rounds up, so that what waits for it is never early.
+    fn from(duration: std::time::Duration) -> Millis {
+        let millis = duration.as_nanos().div_ceil(1_000_000);
+        Millis(u64::try_from(millis).unwrap_or(u64::MAX))
+    }
+}
+
+impl fmt::Display for Millis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ms", self.0)
+    }
+}
+
+/// An instant: milliseconds since 1970-01-01 00:00 UTC.
+///
+/// The last instant that can be named is [`Timestamp::LAST`], in the year 287396; sums stop
+/// there. The bound keeps every instant exact in a double, as JSON and Redis need it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Timestamp(u64);
+
+impl Timestamp {
+    /// The beginning of time, before every other instant.
+    pub const ZERO: Timestamp = Timestamp(0);
+    /// After every other instant; what is never to be woken waits until here.
+    pub const NEVER: Timestamp = Timestamp((1 << 53) - 1);
+    /// The last instant at which something can happen.
+    pub const LAST: Timestamp = Timestamp(Timestamp::NEVER.0 - 1);
+
+    /// The instant so many milliseconds after the beginning of 1970, at most [`Timestamp::LAST`].
+    pub const fn from_millis(millis: u64) -> Timestamp {
+        if millis > Timestamp::LAST.0 { Timestamp::LAST } else { Timestamp(millis) }
+    }
+
+    /// Milliseconds since the beginning of 1970.
+    pub const fn as_millis(self) -> u64 {
+        self.0
+    }
+
+    /// This instant and so much later, at most [`Timestamp::LAST`].
+    #[must_use]
+    pub const fn plus(self, length: Millis) -> Timestamp {
+        Timestamp::from_millis(self.0.saturating_add(length.0))
+    }
+
+    /// This instant and so much earlier, at least [`Timestamp::ZERO`].
+    #[must_use]
+    pub const fn minus(self, length: Millis) -> Timestamp {
+        Timestamp(self.0.saturating_sub(length.0))
+    }
+
+    /// This instant moved by a number of milliseconds in either direction.
+    #[must_use]
+    pub const fn shifted(self, by: i64) -> Timestamp {
+        if by < 0 { self.minus(Millis(by.unsigned_abs())) } else { self.plus(Millis(by.unsigned_abs())) }
+    }
+
+    /// How long ago `earlier` was; zero if it is still to come.
+    pub const fn since(self, earlier: Timestamp) -> Millis {
+        Millis(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if *self == Timestamp::NEVER { f.write_str("never") } else { write!(f, "{} ms", self.0) }
+    }
+}
+
+/// Tells the time. The node reads the machine's clock, the simulation its own.
+pub trait Clock: Send + Sync {
+    /// The time by this clock; it may step in either direction.
+    fn now(&self) -> Timestamp;
+
+    /// The same in microseconds since 1970, as finely as this clock can tell. Whoever sleeps until
+    /// an instant needs to know when the millisecond turns.
+    fn micros(&self) -> u64 {
+        self.now().as_millis() * 1_000
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_stop_at_the_last_instant() {
+        assert_eq!(Timestamp::from_millis(5).plus(Millis(u64::MAX)), Timestamp::LAST);
+        assert!(Timestamp::LAST < Timestamp::NEVER);
+    }
+
+    #[test]
+    fn shifts_go_both_ways_and_stop_at_zero() {
+        let noon = Timestamp::from_millis(1_000);
+        assert_eq!(noon.shifted(-400), Timestamp::from_millis(600));
+        assert_eq!(noon.shifted(400), Timestamp::from_millis(1_400));
+        assert_eq!(noon.shifted(i64::MIN), Timestamp::ZERO);
+    }
+
+    #[test]
+    fn a_duration_is_rounded_up_to_whole_milliseconds() {
+        assert_eq!(Millis::from(std::time::Duration::from_nanos(1)), Millis(1));
+        assert_eq!(Millis::from(std::time::Duration::from_millis(7)), Millis(7));
+    }
+}

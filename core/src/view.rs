@@ -1,0 +1,272 @@
+//! Looking at tasks without changing them.
+//!
+//! Whatever was answered to anybody is in the store, so looking needs no shard: it reads what was
+//! committed, and holds nobody up.
+
+use bytes::Bytes;
+
+use crate::answer::Standing;
+use crate::command::TimeRange;
+use crate::name::Name;
+use crate::settings::Retry;
+use crate::state::{Death, Phase, State};
+use crate::store::{Bodies, Find, Key, Position, Row, Scan, ShardId, Store, StoreError, Table};
+use crate::task::{Headers, unpack};
+use crate::time::{Millis, Timestamp};
+
+/// How many rows are looked at for one page, so that a filter that fits little cannot hold up the store.
+const LOOK: usize = 1_024;
+
+/// All that is known of a task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskView {
+    /// Its topic.
+    pub topic: Name,
+    /// Its id.
+    pub id: Name,
+    /// Its key.
+    pub key: Option<Name>,
+    /// What is (or was) handed over; empty if bodies were not asked for.
+    pub body: Bytes,
+    /// What goes along with the body; empty if bodies were not asked for.
+    pub headers: Headers,
+    /// What bindings look at.
+    pub routing_key: Option<Name>,
+    /// How long after its due time it is worth handing over.
+    pub ttl: Option<Millis>,
+    /// What happens when it fails, if that differs from the queue's settings.
+    pub retry: Option<Retry>,
+    /// When it was scheduled.
+    pub scheduled_at: Timestamp,
+    /// When it is or was due.
+    pub due: Timestamp,
+    /// Where it stands.
+    pub delivery: DeliveryView,
+    /// Where its open deliveries stand, if it was broadcast. Empty in lists.
+    pub parts: Vec<DeliveryView>,
+    /// Where it stands in its table, for the page after it.
+    pub position: Position,
+}
+
+/// All that is known of a delivery.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeliveryView {
+    /// The queue, once it was handed out or given up there.
+    pub queue: Option<Name>,
+    /// Where it stands.
+    pub standing: Standing,
+    /// Lower comes first.
+    pub priority: u32,
+    /// How often it was handed out.
+    pub attempts: u32,
+    /// How many of the attempts failed.
+    pub failures: u32,
+    /// What it died of.
+    pub death: Option<Death>,
+}
+
+/// What to list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Listing {
+    /// All tasks with this key in one table, in the order in which they were scheduled.
+    Key {
+        /// The key.
+        key: Name,
+        /// Unfinished, dead or finished ones.
+        table: Table,
+    },
+    /// Tasks and deliveries that are not finished, by when they wake.
+    Live {
+        /// Only of this topic.
+        topic: Option<Name>,
+        /// Only in this state.
+        state: Option<LiveState>,
+        /// Only those that wake in this time.
+        wakes: TimeRange,
+    },
+    /// Dead letters, by when they died.
+    Dead {
+        /// Only of this topic.
+        topic: Option<Name>,
+        /// Only of this queue.
+        queue: Option<Name>,
+        /// Only those that died in this time.
+        died: TimeRange,
+    },
+    /// Finished tasks, by when they finished.
+    History {
+        /// Only of this topic.
+        topic: Option<Name>,
+        /// Only those that finished in this time.
+        finished: TimeRange,
+    },
+}
+
+/// The states of what is not finished.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LiveState {
+    /// Waiting for its time.
+    Scheduled,
+    /// Waiting for a consumer.
+    Ready,
+    /// With a consumer.
+    Leased,
+    /// Broadcast to several queues.
+    Spread,
+}
+
+/// One page of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// The tasks, maybe fewer than asked for even if there are more.
+    pub tasks: Vec<TaskView>,
+    /// Where to go on; `None` if that was all.
+    pub next: Option<Position>,
+}
+
+/// Looks at one task.
+pub fn get(
+    store: &dyn Store,
+    shard: ShardId,
+    topic: &Name,
+    id: &Name,
+    now: Timestamp,
+) -> Result<Option<TaskView>, StoreError> {
+    let key = Key::task(topic, id);
+    let rows = store.get(shard, std::slice::from_ref(&key), Bodies::With)?;
+    let Some(row) = rows.into_iter().next().flatten() else { return Ok(None) };
+    let mut task = TaskView::of(&row, now);
+    if let Phase::Spread(parts) = &State::decode(&row.state).phase {
+        let open = parts.iter().filter(|part| part.finished.is_none());
+        let keys: Vec<Key> = open.map(|part| key.in_queue(&part.queue)).collect();
+        let rows = store.get(shard, &keys, Bodies::Without)?;
+        task.parts =
+            rows.into_iter().flatten().map(|row| DeliveryView::of(&row, &State::decode(&row.state), now)).collect();
+    }
+    Ok(Some(task))
+}
+
+/// Looks at a page of tasks from a position on.
+pub fn list(
+    store: &dyn Store,
+    shard: ShardId,
+    listing: &Listing,
+    from: Position,
+    limit: usize,
+    bodies: Bodies,
+    now: Timestamp,
+) -> Result<Listed, StoreError> {
+    let limit = limit.clamp(1, LOOK);
+    let look = if listing.is_narrow() { LOOK } else { limit };
+    let rows = listing.read(store, shard, from, look, bodies)?;
+    let full = rows.len() == look;
+    let mut next = rows.last().filter(|_| full).map(|row| listing.after(row));
+    let mut tasks = Vec::new();
+    for row in &rows {
+        if tasks.len() == limit {
+            next = Some(listing.after(tasks.last().map_or(row, |(row, _)| *row)));
+            break;
+        }
+        let task = TaskView::of(row, now);
+        if listing.fits(row, &task) {
+            tasks.push((row, task));
+        }
+    }
+    Ok(Listed { tasks: tasks.into_iter().map(|(_, task)| task).collect(), next })
+}
+
+impl Listing {
+    /// Whether many rows may have to be looked at to find a few.
+    fn is_narrow(&self) -> bool {
+        matches!(
+            self,
+            Listing::Live { state: Some(_), .. } | Listing::Dead { queue: Some(_), .. } | Listing::Key { .. }
+        )
+    }
+
+    fn read(
+        &self,
+        store: &dyn Store,
+        shard: ShardId,
+        from: Position,
+        limit: usize,
+        bodies: Bodies,
+    ) -> Result<Vec<Row>, StoreError> {
+        let (table, topic, range) = match self {
+            Listing::Key { key, table } => {
+                let find = Find { table: *table, group: key.clone(), from_seq: from.seq, limit, bodies };
+                return store.find(shard, &find);
+            }
+            Listing::Live { topic, wakes, .. } => (Table::Live, topic, wakes),
+            Listing::Dead { topic, died, .. } => (Table::Dead, topic, died),
+            Listing::History { topic, finished } => (Table::History, topic, finished),
+        };
+        let from = from.max(Position::start_of(range.from));
+        store.scan(shard, &Scan { table, from, until: range.until, topic: topic.clone(), limit, bodies })
+    }
+
+    /// Where to go on after a row.
+    pub fn after(&self, row: &Row) -> Position {
+        match self {
+            Listing::Key { .. } => Position { at: Timestamp::ZERO, seq: row.seq + 1 },
+            _ => row.position().next(),
+        }
+    }
+
+    fn fits(&self, row: &Row, task: &TaskView) -> bool {
+        match self {
+            Listing::Key { .. } => row.key.queue().is_empty(),
+            Listing::Live { state: Some(state), .. } => matches!(
+                (state, &task.delivery.standing),
+                (LiveState::Scheduled, Standing::Scheduled { .. })
+                    | (LiveState::Ready, Standing::Ready { .. })
+                    | (LiveState::Leased, Standing::Leased { .. })
+                    | (LiveState::Spread, Standing::Spread { .. })
+            ),
+            Listing::Dead { queue: Some(queue), .. } => task.delivery.queue.as_ref() == Some(queue),
+            Listing::Live { .. } | Listing::Dead { .. } | Listing::History { .. } => true,
+        }
+    }
+}
+
+impl TaskView {
+    fn of(row: &Row, now: Timestamp) -> TaskView {
+        let state = State::decode(&row.state);
+        let (headers, body) = if row.body.is_empty() { Default::default() } else { unpack(&row.body) };
+        TaskView {
+            topic: Name::stored(row.key.topic()),
+            id: Name::stored(row.key.id()),
+            key: row.group.clone(),
+            body,
+            headers,
+            delivery: DeliveryView::of(row, &state, now),
+            routing_key: state.routing_key,
+            ttl: state.ttl,
+            retry: state.retry,
+            scheduled_at: state.scheduled_at,
+            due: state.due,
+            parts: Vec::new(),
+            position: row.position(),
+        }
+    }
+}
+
+impl DeliveryView {
+    fn of(row: &Row, state: &State, now: Timestamp) -> DeliveryView {
+        let death = match &state.phase {
+            Phase::Dead(death) | Phase::Forwarding { death, .. } => Some(death.clone()),
+            _ => None,
+        };
+        DeliveryView {
+            queue: state.queue.clone(),
+            standing: Standing::of(row.table, row.at, state, now),
+            priority: state.priority,
+            attempts: state.attempts,
+            failures: state.failures,
+            death,
+        }
+    }
+}
+
+/// The settings of all topics and queues, as one shard has stored them.
+pub use crate::shard::settings_of;
