@@ -1,0 +1,187 @@
+//! The rows and tallies of one shard.
+//!
+//! ```text
+//! keys, settings ──────┐
+//! numbers ─────────────┼──► slot ──► row
+//! each table's index ──┘
+//! ```
+//! A row lies in one slot from its insert to its removal, and a change reaches it by its number.
+//! The changes of a batch are all checked before the first one happens: a caller that breaks the
+//! contract breaks nothing else. The short loop that checks also lets the processor wait for many
+//! cold rows at a time, and the one that changes finds them warm.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use punctual_core::Timestamp;
+use punctual_core::store::{Bodies, Change, Find, Key, Place, Position, Row, Scan, Table, Tally};
+
+use crate::index::Index;
+use crate::keys::Keys;
+use crate::numbers::Numbers;
+use crate::slab::{Slab, Slot};
+
+#[derive(Clone, Default)]
+pub(crate) struct Shard {
+    rows: Slab,
+    numbers: Numbers,
+    /// The keys of the live, dead and finished rows.
+    keys: Keys,
+    /// The keys of the settings, which do not collide with the others.
+    settings: Keys,
+    tables: [Index; Table::ALL.len()],
+    tallies: BTreeMap<Tally, i64>,
+}
+
+impl Shard {
+    pub(crate) fn apply(&mut self, changes: Vec<Change>, tallies: Vec<(Tally, i64)>) {
+        for change in &changes {
+            self.check(change);
+        }
+        for change in changes {
+            match change {
+                Change::Insert { row, replaces: None } => self.insert(row),
+                Change::Insert { row, replaces: Some(place) } => self.replace(&place, row),
+                Change::Update { place, table, at, state } => self.update(&place, table, at, state),
+                Change::Remove { place } => self.remove(&place),
+            }
+        }
+        for (tally, delta) in tallies {
+            self.add(tally, delta);
+        }
+    }
+
+    pub(crate) fn get(&self, key: &Key, bodies: Bodies) -> Option<Row> {
+        self.keys.get(key, &self.rows).map(|slot| copy(&self.rows[slot], bodies))
+    }
+
+    pub(crate) fn fetch(&self, position: Position, bodies: Bodies) -> Option<Row> {
+        let row = &self.rows[self.numbers.get(position.seq)?];
+        (row.table == Table::Live && row.at == position.at).then(|| copy(row, bodies))
+    }
+
+    pub(crate) fn scan(&mut self, scan: &Scan) -> Vec<Row> {
+        let Shard { rows, tables, .. } = self;
+        let in_time = index(tables, scan.table).range(scan.from, scan.until).map(|slot| &rows[slot]);
+        let wanted = in_time.filter(|row| scan.topic.as_deref().is_none_or(|topic| row.key.topic() == topic));
+        wanted.take(scan.limit).map(|row| copy(row, scan.bodies)).collect()
+    }
+
+    pub(crate) fn find(&mut self, find: &Find) -> Vec<Row> {
+        let Shard { rows, tables, .. } = self;
+        let slots = index(tables, find.table).group(&find.group, find.from_seq).take(find.limit);
+        slots.map(|slot| copy(&rows[slot], find.bodies)).collect()
+    }
+
+    pub(crate) fn tallies(&self) -> Vec<(Tally, i64)> {
+        self.tallies.iter().map(|(tally, count)| (tally.clone(), *count)).collect()
+    }
+
+    /// Asserts what the contract asks of the caller.
+    fn check(&self, change: &Change) {
+        match change {
+            Change::Insert { row, replaces: None } => {
+                let number = self.numbers.get(row.seq);
+                assert!(number.is_none(), "a number is given once: {:?} {}", row.place(), self.meets(number));
+                let key = self.keys(row.table).get(&row.key, &self.rows);
+                assert!(key.is_none(), "a key stands once: {:?} {}", row.place(), self.meets(key));
+            }
+            Change::Insert { row, replaces: Some(place) } => {
+                self.check_place(place);
+                let same = place.key == row.key && place.position.seq == row.seq;
+                assert!(same, "a row keeps key and number: {:?} was to replace {place:?}", row.place());
+                check_settings(place, row.table);
+            }
+            Change::Update { place, table, .. } => {
+                self.check_place(place);
+                check_settings(place, *table);
+            }
+            Change::Remove { place } => self.check_place(place),
+        }
+    }
+
+    fn check_place(&self, place: &Place) {
+        let slot = self.numbers.get(place.position.seq);
+        let here = slot
+            .map(|slot| &self.rows[slot])
+            .is_some_and(|row| row.table == place.table && row.at == place.position.at && row.key == place.key);
+        assert!(here, "a change names where its row stands: {place:?} {}", self.meets(slot));
+    }
+
+    /// What is there instead of what the caller believes, for a message.
+    fn meets(&self, slot: Option<Slot>) -> String {
+        slot.map_or("meets no row".to_owned(), |slot| format!("meets {:?}", self.rows[slot].place()))
+    }
+
+    fn insert(&mut self, row: Row) {
+        let slot = self.rows.put(row);
+        let row = &self.rows[slot];
+        let keys = if row.table == Table::Settings { &mut self.settings } else { &mut self.keys };
+        keys.insert(&row.key, slot);
+        self.numbers.insert(row.seq, slot);
+        index(&mut self.tables, row.table).add(row.position(), row.group.as_ref(), slot);
+    }
+
+    fn replace(&mut self, place: &Place, row: Row) {
+        let slot = self.slot(place);
+        let old = std::mem::replace(&mut self.rows[slot], row);
+        index(&mut self.tables, old.table).remove(old.position(), old.group.as_ref());
+        let row = &self.rows[slot];
+        index(&mut self.tables, row.table).add(row.position(), row.group.as_ref(), slot);
+    }
+
+    fn update(&mut self, place: &Place, table: Table, at: Timestamp, state: Bytes) {
+        let slot = self.slot(place);
+        let row = &mut self.rows[slot];
+        (row.table, row.at, row.state) = (table, at, state);
+        if place.table != table {
+            index(&mut self.tables, place.table).remove(place.position, row.group.as_ref());
+            index(&mut self.tables, table).add(row.position(), row.group.as_ref(), slot);
+        } else if place.position.at != at {
+            index(&mut self.tables, table).shift(place.position, row.position(), slot);
+        }
+    }
+
+    fn remove(&mut self, place: &Place) {
+        let slot = self.slot(place);
+        let row = self.rows.take(slot);
+        let keys = if row.table == Table::Settings { &mut self.settings } else { &mut self.keys };
+        keys.remove(&row.key, slot);
+        self.numbers.remove(row.seq);
+        index(&mut self.tables, row.table).remove(row.position(), row.group.as_ref());
+    }
+
+    fn add(&mut self, tally: Tally, delta: i64) {
+        let count = self.tallies.get(&tally).copied().unwrap_or(0) + delta;
+        if count == 0 {
+            self.tallies.remove(&tally);
+        } else {
+            self.tallies.insert(tally, count);
+        }
+    }
+
+    fn slot(&self, place: &Place) -> Slot {
+        self.numbers.get(place.position.seq).expect("the row was there when the batch was checked")
+    }
+
+    fn keys(&self, table: Table) -> &Keys {
+        if table == Table::Settings { &self.settings } else { &self.keys }
+    }
+}
+
+fn index(tables: &mut [Index], table: Table) -> &mut Index {
+    &mut tables[table as usize - 1]
+}
+
+fn check_settings(place: &Place, table: Table) {
+    let stay = (place.table == Table::Settings) == (table == Table::Settings);
+    assert!(stay, "settings stay settings and others never become any: {place:?} was to move to {table:?}");
+}
+
+fn copy(row: &Row, bodies: Bodies) -> Row {
+    let body = match bodies {
+        Bodies::With => row.body.clone(),
+        Bodies::Without => Bytes::new(),
+    };
+    Row { key: row.key.clone(), group: row.group.clone(), state: row.state.clone(), body, ..*row }
+}

@@ -1,0 +1,42 @@
+//! The memory store passes the suite that every store must pass.
+
+mod bench;
+
+use std::sync::Arc;
+
+use bench::TestClock;
+use punctual_core::Millis;
+use punctual_core::store::Store;
+use punctual_core::store::conformance::{self, Subject};
+use punctual_memory::MemoryStore;
+
+#[derive(Default)]
+struct InMemory {
+    clock: Arc<TestClock>,
+    seed: u64,
+}
+
+impl Subject for InMemory {
+    fn fresh(&self) -> Arc<dyn Store> {
+        Arc::new(MemoryStore::new(self.clock.clone()))
+    }
+
+    fn share(&self, store: &Arc<dyn Store>) -> Option<Arc<dyn Store>> {
+        Some(Arc::clone(store))
+    }
+
+    fn pass(&self, time: Millis) {
+        self.clock.pass(time);
+    }
+
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+}
+
+#[test]
+fn the_memory_store_conforms() {
+    for seed in 1..=3 {
+        conformance::run(&InMemory { seed, ..InMemory::default() });
+    }
+}
