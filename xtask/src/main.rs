@@ -15,39 +15,21 @@ const CHORES: &[Chore] = &[
         about: "everything CI checks: format, lints, docs, all tests, 1,000 simulated seeds",
         run: test,
     },
-    Chore {
-        name: "sim",
-        about: "simulate: cargo xtask sim [--seeds N] [--from SEED]",
-        run: sim,
-    },
-    Chore {
-        name: "bench",
-        about: "measure beside the peers: cargo xtask bench [wheel|shard|node]",
-        run: bench,
-    },
+    Chore { name: "sim", about: "simulate: cargo xtask sim [--seeds N] [--from SEED]", run: sim },
+    Chore { name: "bench", about: "measure beside the peers: cargo xtask bench [wheel|shard|node]", run: bench },
 ];
 
 fn main() -> ExitCode {
     let args: Vec<String> = env::args().skip(1).collect();
-    let chore = args
-        .first()
-        .and_then(|name| CHORES.iter().find(|chore| chore.name == name));
+    let chore = args.first().and_then(|name| CHORES.iter().find(|chore| chore.name == name));
     let Some(chore) = chore else {
         eprintln!("cargo xtask <chore>\n");
         for chore in CHORES {
             eprintln!("  {:<8} {}", chore.name, chore.about);
         }
-        return if args.is_empty() {
-            ExitCode::SUCCESS
-        } else {
-            ExitCode::from(2)
-        };
+        return if args.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(2) };
     };
-    if (chore.run)(&args[1..]) {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
+    if (chore.run)(&args[1..]) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// The order is cheapest first, so that a slip is told in seconds.
@@ -55,30 +37,18 @@ fn test(_: &[String]) -> bool {
     cargo("cargo fmt --all --check")
         && cargo("cargo clippy --workspace --all-targets --locked -- -D warnings")
         && cargo("cargo test --workspace --locked")
-        && cargo_with(
-            "cargo doc --workspace --no-deps --locked",
-            &[],
-            &[("RUSTDOCFLAGS", "-D warnings")],
-        )
+        && cargo_with("cargo doc --workspace --no-deps --locked", &[], &[("RUSTDOCFLAGS", "-D warnings")])
         && sim(&["--seeds".into(), "1000".into()])
         && cargo("cargo fmt --manifest-path bench/Cargo.toml --check")
         && cargo("cargo clippy --manifest-path bench/Cargo.toml --locked -- -D warnings")
 }
 
 fn sim(args: &[String]) -> bool {
-    cargo_with(
-        "cargo run --release --locked --package punctual-sim --",
-        args,
-        &[],
-    )
+    cargo_with("cargo run --release --locked --package punctual-sim --", args, &[])
 }
 
 fn bench(args: &[String]) -> bool {
-    cargo_with(
-        "cargo run --release --locked --manifest-path bench/Cargo.toml --",
-        args,
-        &[],
-    )
+    cargo_with("cargo run --release --locked --manifest-path bench/Cargo.toml --", args, &[])
 }
 
 fn cargo(line: &str) -> bool {
@@ -89,16 +59,9 @@ fn cargo(line: &str) -> bool {
 fn cargo_with(line: &str, args: &[String], envs: &[(&str, &str)]) -> bool {
     eprintln!("\n$ {line} {}", args.join(" "));
     let mut words = line.split_whitespace();
-    let program = words
-        .next()
-        .expect("a command line starts with its program");
+    let program = words.next().expect("a command line starts with its program");
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
-    let status = Command::new(program)
-        .args(words)
-        .args(args)
-        .envs(envs.iter().copied())
-        .current_dir(root)
-        .status();
+    let status = Command::new(program).args(words).args(args).envs(envs.iter().copied()).current_dir(root).status();
     match status {
         Ok(status) => status.success(),
         Err(error) => {

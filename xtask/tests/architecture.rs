@@ -1,0 +1,97 @@
+//! The shape of the tree, held by tests: which crate may depend on which, and how files look.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The edges between our crates that are allowed in what is built. Dependencies point inward and
+/// never sideways; only binaries name concrete stores.
+const ALLOWED: &[(&str, &[&str])] = &[
+    ("punctual-wheel", &[]),
+    ("punctual-core", &["punctual-wheel"]),
+    ("punctual-memory", &["punctual-core"]),
+    ("punctual-node", &["punctual-core"]),
+    ("punctual-sim", &["punctual-core", "punctual-memory"]),
+    ("xtask", &[]),
+];
+
+/// The crates that decide what happens, and all that they may be built from.
+const PURE: &[(&str, &[&str])] = &[
+    ("punctual-wheel", &[]),
+    ("punctual-core", &["bytes", "foldhash", "postcard", "punctual-wheel", "serde", "thiserror"]),
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
+
+/// Each of our crates with what it is built from, tests left out.
+fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--no-deps", "--format-version", "1", "--locked"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let packages = metadata["packages"].as_array().unwrap().iter();
+    packages
+        .map(|package| {
+            let built_from = package["dependencies"].as_array().unwrap().iter().filter(|edge| edge["kind"].is_null());
+            let names = built_from.map(|edge| edge["name"].as_str().unwrap().to_owned()).collect();
+            (package["name"].as_str().unwrap().to_owned(), names)
+        })
+        .collect()
+}
+
+#[test]
+fn our_crates_depend_on_each_other_only_as_allowed() {
+    let dependencies = dependencies();
+    let ours: BTreeSet<&str> = ALLOWED.iter().map(|(name, _)| *name).collect();
+    let found: BTreeSet<&str> = dependencies.keys().map(String::as_str).collect();
+    assert_eq!(found, ours, "a crate that comes or goes is entered in this test");
+    for (name, allowed) in ALLOWED {
+        let edges: Vec<&str> =
+            dependencies[*name].iter().map(String::as_str).filter(|edge| ours.contains(edge)).collect();
+        for edge in edges {
+            assert!(allowed.contains(&edge), "{name} must not depend on {edge}");
+        }
+    }
+}
+
+#[test]
+fn the_pure_crates_are_built_from_pure_crates() {
+    let dependencies = dependencies();
+    for (name, allowed) in PURE {
+        for edge in &dependencies[*name] {
+            assert!(allowed.contains(&edge.as_str()), "{name} must not be built from {edge}");
+        }
+    }
+}
+
+#[test]
+fn the_linter_bans_clocks_threads_and_files_in_the_pure_crates() {
+    let bans = fs::read_to_string(root().join("core/clippy.toml")).unwrap();
+    for banned in ["Instant::now", "SystemTime::now", "thread::spawn", "fs::File", "RandomState"] {
+        assert!(bans.contains(banned), "core/clippy.toml bans {banned}");
+    }
+}
+
+#[test]
+fn source_files_say_what_they_are_and_can_be_read_in_one_go() {
+    let output = Command::new("git").args(["ls-files", "*.rs"]).current_dir(root()).output().unwrap();
+    let files = String::from_utf8(output.stdout).unwrap();
+    let mut seen = 0;
+    for file in files.lines().map(|file| root().join(file)).filter(|file| file.exists()) {
+        let name = file.file_stem().unwrap().to_str().unwrap();
+        let vague = ["common", "utils", "util", "helpers", "helper", "manager", "misc"];
+        assert!(!vague.contains(&name), "{}: name what it holds", file.display());
+        let text = fs::read_to_string(&file).unwrap();
+        assert!(text.starts_with("//!"), "{}: opens with what lives here", file.display());
+        let lines = text.lines().count();
+        assert!(lines <= 600, "{}: {lines} lines, look for the seam", file.display());
+        seen += 1;
+    }
+    assert!(seen > 20, "the files were found");
+}
