@@ -44,6 +44,9 @@ impl Name {
         if text.len() > Name::MAX_BYTES {
             return Err(BadName::TooLong(text.len()));
         }
+        if text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Ok(Name(text.into()));
+        }
         match text.char_indices().find(|(_, character)| !is_visible(*character)) {
             Some((at, character)) => Err(BadName::Invisible { character, at }),
             None => Ok(Name(text.into())),

@@ -113,7 +113,6 @@ impl<R> Shard<R> {
     fn count_row(&mut self, slot: Slot, by: i64) {
         let row = &self.desk[slot];
         let (topic, position) = (row.topic, row.position());
-        let queue = row.state.queue.as_ref().and_then(|queue| self.directory.queue_index(queue));
         let (of_topic, of_queue) = match (row.table, &row.state.phase) {
             (Table::Live, Phase::Waiting) => {
                 self.forecast.count(position, by);
@@ -127,7 +126,8 @@ impl<R> Shard<R> {
             (Table::Live | Table::Settings, _) => return,
         };
         self.directory.count_topic(topic, of_topic, by);
-        if let (Some(kind), Some(queue)) = (of_queue, queue) {
+        let queue = of_queue.and(self.desk[slot].state.queue.as_ref());
+        if let (Some(kind), Some(queue)) = (of_queue, queue.and_then(|queue| self.directory.queue_index(queue))) {
             self.directory.count_queue(queue, kind, by);
         }
     }

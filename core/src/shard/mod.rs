@@ -5,6 +5,7 @@
 //! of order in one place, and a simulation can run years of faults in seconds.
 
 mod admin;
+mod ahead;
 mod counts;
 mod desk;
 mod directory;

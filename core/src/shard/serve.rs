@@ -64,22 +64,34 @@ impl<R> Shard<R> {
     /// Leases to a consumer as much as it asked for and is there.
     fn hand_to(&mut self, ticket: Ticket, board: &mut Board<R>) -> Vec<Delivery> {
         let reserve = board.reserve(ticket).clone();
-        let mut deliveries = Vec::new();
-        let mut queues: Vec<Name> = reserve.queues.iter().filter(|queue| self.may_serve(queue)).cloned().collect();
+        let queues = reserve.queues.iter().filter(|queue| self.may_serve(queue));
+        let mut queues: Vec<(&Name, QueueIndex)> =
+            queues.filter_map(|queue| Some((queue, self.directory.queue_index(queue)?))).collect();
+        let ready = queues.iter().map(|(_, index)| self.directory.queue(*index).ready.len() as usize).sum();
+        let mut deliveries = Vec::with_capacity(reserve.max.min(ready));
         while deliveries.len() < reserve.max {
-            let next = queues.iter().enumerate().min_by_key(|(_, queue)| board.last_hand_out(queue));
-            let Some((index, queue)) = next.map(|(index, queue)| (index, queue.clone())) else { break };
-            match self.hand_out(&queue, &reserve, board) {
+            let next = match queues.len() {
+                0 => break,
+                1 => 0,
+                _ => longest_unserved(&queues, board),
+            };
+            let (queue, index) = queues[next];
+            match self.hand_out(queue, index, &reserve, board) {
                 Some(delivery) => deliveries.push(delivery),
-                None => _ = queues.remove(index),
+                None => _ = queues.remove(next),
             }
         }
         deliveries
     }
 
     /// Leases the next delivery of a queue, if it is in memory and the queue's rate allows it.
-    fn hand_out(&mut self, queue: &Name, reserve: &Reserve, board: &mut Board<R>) -> Option<Delivery> {
-        let index = self.directory.queue_index(queue)?;
+    fn hand_out(
+        &mut self,
+        queue: &Name,
+        index: QueueIndex,
+        reserve: &Reserve,
+        board: &mut Board<R>,
+    ) -> Option<Delivery> {
         let (_, position) = self.directory.queue(index).ready.first()?;
         debug_assert!(
             self.desk.by_seq(position.seq).is_none_or(|slot| self.desk[slot].is_awake_at(position)),
@@ -136,4 +148,10 @@ impl<R> Shard<R> {
             until,
         }
     }
+}
+
+/// Which of several queues was served longest ago.
+fn longest_unserved<R>(queues: &[(&Name, QueueIndex)], board: &Board<R>) -> usize {
+    let served = queues.iter().enumerate().map(|(index, (queue, _))| (board.last_hand_out(queue), index));
+    served.min().map_or(0, |(_, index)| index)
 }

@@ -1,6 +1,7 @@
 //! Rows, their keys and positions, and the changes that can happen to them.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -28,7 +29,7 @@ impl Table {
 }
 
 /// What a row is known by: (topic, id, queue), any of them possibly empty. Cloning shares the text.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Eq, PartialOrd, Ord)]
 pub struct Key {
     text: Arc<str>,
     topic_end: u16,
@@ -38,13 +39,19 @@ pub struct Key {
 impl Key {
     /// The key of these three parts.
     pub fn new(topic: &str, id: &str, queue: &str) -> Key {
-        let mut text = String::with_capacity(topic.len() + id.len() + queue.len());
-        text.push_str(topic);
-        text.push_str(id);
-        text.push_str(queue);
-        let end = |length: usize| u16::try_from(length).expect("the parts of a key are names, of at most 255 bytes");
-        Key { topic_end: end(topic.len()), id_end: end(topic.len() + id.len()), text: text.into() }
+        let (topic_end, id_end) = (topic.len(), topic.len() + id.len());
+        let end = id_end + queue.len();
+        assert!(end <= Key::MAX_BYTES, "the parts of a key are names, of at most {} bytes", Name::MAX_BYTES);
+        // Laid together on the stack, so that one allocation does.
+        let mut text = [0; Key::MAX_BYTES];
+        text[..topic_end].copy_from_slice(topic.as_bytes());
+        text[topic_end..id_end].copy_from_slice(id.as_bytes());
+        text[id_end..end].copy_from_slice(queue.as_bytes());
+        let text = std::str::from_utf8(&text[..end]).expect("texts one after the other are a text");
+        Key { text: text.into(), topic_end: topic_end as u16, id_end: id_end as u16 }
     }
+
+    const MAX_BYTES: usize = 3 * Name::MAX_BYTES;
 
     /// The key of a task.
     pub fn task(topic: &Name, id: &Name) -> Key {
@@ -76,6 +83,21 @@ impl Key {
     /// The queue's name; empty for the task itself.
     pub fn queue(&self) -> &str {
         &self.text[usize::from(self.id_end)..]
+    }
+}
+
+impl PartialEq for Key {
+    /// Clones share their text, and then need not be compared byte by byte.
+    fn eq(&self, other: &Key) -> bool {
+        let same_parts = (self.topic_end, self.id_end) == (other.topic_end, other.id_end);
+        same_parts && (Arc::ptr_eq(&self.text, &other.text) || self.text == other.text)
+    }
+}
+
+impl Hash for Key {
+    /// Where the parts end is left out: keys that differ only in that are rare.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write(self.text.as_bytes());
     }
 }
 

@@ -1,0 +1,84 @@
+//! Reading ahead: rows come into memory shortly before their time, in slices, in time order.
+//!
+//! **Invariant**: every live row before the horizon is in the wheel, in a ready set, or sleeps
+//! (broadcast); `next_far` is not later than the first row behind it.
+
+use super::Shard;
+use super::needs::{Page, Wanted};
+use crate::store::{Bodies, Position, Scan, Table};
+use crate::time::{Millis, Timestamp};
+
+impl<R> Shard<R> {
+    /// When rows have to be read ahead.
+    pub(super) fn slice_wake(&self) -> Timestamp {
+        let crowded = self.horizon.at > self.now && self.wheel.len() >= self.config.timers;
+        // Firing makes room, and then a step looks again.
+        if crowded || self.next_far == Timestamp::NEVER {
+            return Timestamp::NEVER;
+        }
+        self.next_far.max(self.horizon.at).minus(self.lead())
+    }
+
+    /// How long before their time rows are read at the latest.
+    fn lead(&self) -> Millis {
+        Millis(self.config.window.0 / 2)
+    }
+
+    /// What to read ahead, if it is time to.
+    pub(super) fn next_slice(&self) -> Option<Scan> {
+        if self.slice_wake() > self.now {
+            return None;
+        }
+        Some(Scan {
+            table: Table::Live,
+            from: self.horizon,
+            until: Timestamp::NEVER,
+            topic: None,
+            limit: self.config.slice,
+            bodies: if self.desk.has_room() { Bodies::With } else { Bodies::Without },
+        })
+    }
+
+    /// Takes the rows into memory that come due within the window, and moves the horizon.
+    pub(super) fn take_slice(&mut self, page: Page) {
+        let Wanted::Scan(scan) = &page.wanted else { unreachable!("rows are read ahead in time order") };
+        let with_bodies = scan.bodies == Bodies::With;
+        let window_end = self.now.plus(self.config.window);
+        let is_last = page.is_last();
+        let within = page.rows.iter().take_while(|row| row.at < window_end).count();
+        let end = match page.rows.last() {
+            Some(last) if within == page.rows.len() && !is_last => last.position().next(),
+            _ => Position::start_of(window_end).max(scan.from),
+        };
+        self.next_far = match page.rows.get(within) {
+            Some(row) => row.at,
+            None if is_last => Timestamp::NEVER,
+            None => end.at,
+        };
+        // Rows that changed since are better known here than in the store.
+        let range = self.horizon..end;
+        let changed: Vec<_> = self.desk.dirty().filter(|slot| range.contains(&self.desk[*slot].position())).collect();
+        let far = self.desk.dirty().map(|slot| self.desk[slot].position()).filter(|position| *position >= end);
+        self.next_far = far.map(|position| position.at).min().unwrap_or(Timestamp::NEVER).min(self.next_far);
+        self.horizon = end;
+        for slot in changed {
+            if self.desk[slot].timer.is_none() {
+                self.set_timer(slot);
+            }
+        }
+        for row in page.rows {
+            if row.position() >= end || self.desk.is_dirty(&row.key) {
+                continue;
+            }
+            let position = row.position();
+            self.take_in(row, with_bodies);
+            if position.at <= self.now {
+                self.fire(position);
+            } else if let Some(slot) = self.desk.at(position)
+                && self.desk[slot].timer.is_none()
+            {
+                self.set_timer(slot);
+            }
+        }
+    }
+}
