@@ -176,7 +176,7 @@ impl<R> Shard<R> {
         if let Some(index) = self.directory.topic_index(name) {
             self.settings.insert(topic_key(name), None);
             self.rates.push((name.clone(), None));
-            self.closed.push(Closed::Topic(index));
+            self.closed.insert(Closed::Topic(index));
         }
     }
 
@@ -185,7 +185,7 @@ impl<R> Shard<R> {
         if let Some(index) = self.directory.queue_index(name) {
             self.settings.insert(queue_key(name), None);
             self.limited.insert(name.clone(), None);
-            self.closed.push(Closed::Queue(index));
+            self.closed.insert(Closed::Queue(index));
         }
     }
 }

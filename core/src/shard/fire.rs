@@ -29,8 +29,9 @@ impl<R> Shard<R> {
         let row = &mut self.desk[slot];
         row.state.phase = Phase::Waiting;
         row.table = Table::Live;
-        // At its expiry it is woken too, to be given up.
-        row.at = at.min(row.state.expires_at());
+        // The clock may show less than when it was first handed out, if the shard was opened anew
+        // since. At its expiry it is woken too, to be given up.
+        row.at = at.max(row.state.due).min(row.state.expires_at());
         if row.at <= self.now { self.arrive(slot) } else { self.set_timer(slot) }
     }
 

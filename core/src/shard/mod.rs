@@ -175,7 +175,7 @@ pub struct Shard<R> {
     /// The numbers of the rows under which settings are stored.
     stored_settings: BTreeMap<Key, u64>,
     /// Topics and queues to take out of the directory at the end of this step.
-    closed: Vec<Closed>,
+    closed: BTreeSet<Closed>,
     /// When a queue's rate lets the next delivery out.
     rate_wake: Timestamp,
     /// A queue's next delivery was not in memory when it was wanted.
@@ -192,7 +192,7 @@ struct Doomed {
 }
 
 /// What is deleted at the end of a step.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Closed {
     Topic(directory::TopicIndex),
     Queue(directory::QueueIndex),

@@ -143,7 +143,7 @@ impl<R> Shard<R> {
             rates: Vec::new(),
             settings: BTreeMap::new(),
             stored_settings: BTreeMap::new(),
-            closed: Vec::new(),
+            closed: BTreeSet::new(),
             rate_wake: Timestamp::NEVER,
             hungry: false,
             config,

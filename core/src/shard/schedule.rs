@@ -117,6 +117,10 @@ impl<R> Shard<R> {
         }
         let mut due = self.desk[slot].state.due;
         for part in open {
+            if change.body.is_some() && self.desk[part].is_part() {
+                // It is handed over with its task's body; a copy of the old one must not stay.
+                self.desk[part].body = None;
+            }
             due = self.change(part, change.shift, change.priority);
         }
         Ok(Ruling::Done(due))

@@ -97,7 +97,9 @@ impl<R> Shard<R> {
             self.desk.by_seq(position.seq).is_none_or(|slot| self.desk[slot].is_awake_at(position)),
             "a row leaves the ready set when it moves"
         );
-        let Some(slot) = self.desk.at(position).filter(|slot| self.has_body(*slot)) else {
+        // What is too old goes in the next step, if so much became too old at once that this one left it.
+        let fresh = |slot: &Slot| self.now < self.desk[*slot].state.expires_at();
+        let Some(slot) = self.desk.at(position).filter(fresh).filter(|slot| self.has_body(*slot)) else {
             self.hungry = true;
             return None;
         };
