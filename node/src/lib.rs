@@ -1,1 +1,80 @@
-//! Under construction.
+//! Runs Punctual's shards: a whole delay center in this process.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use std::time::Duration;
+//!
+//! use punctual_core::{Millis, Name, Reserve, Task};
+//! use punctual_memory::MemoryStore;
+//! use punctual_node::{Node, NodeConfig, SystemClock, block_on};
+//!
+//! let clock = Arc::new(SystemClock);
+//! let store = Arc::new(MemoryStore::new(clock.clone()));
+//! let node = Node::start(NodeConfig::new(Name::new("here")?), store, clock)?;
+//! let handle = node.handle();
+//!
+//! block_on(async {
+//!     let orders = Name::new("orders")?;
+//!     let task = Task::new(orders.clone(), "close order 7").after(Duration::from_millis(50));
+//!     let scheduled = handle.schedule(task).await?;
+//!
+//!     // Wait up to 10 seconds for whatever comes due.
+//!     let until = handle.now().plus(Millis::from_secs(10));
+//!     let consumer = Name::new("worker-1")?;
+//!     let deliveries = handle.reserve(Reserve { queues: vec![orders], max: 1, lease: None, until, consumer }).await?;
+//!     let delivery = &deliveries[0];
+//!     assert_eq!(delivery.id, scheduled.id);
+//!     assert_eq!(delivery.body, "close order 7");
+//!     assert!(handle.now() >= delivery.due);
+//!
+//!     // Without this it would be handed out again when the lease is over.
+//!     handle.acknowledge(delivery.lease.clone()).await?;
+//!     Ok::<_, Box<dyn std::error::Error>>(())
+//! })?;
+//! node.stop();
+//! # Ok::<_, Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! How it works:
+//! ```text
+//!  Handle ──► Inbox ──► Runner ──► Pipeline ──► Committer ──► answer
+//!    │      one each   one thread   all wait   one thread:      │
+//!    │     per shard   per shard    in one     one commit for   │
+//!    │                    │         place      all that waits   │
+//!    └──► Lobby ◄─────────┘                                     │
+//!         waiting consumers, across shards  ◄───────────────────┘
+//! ```
+//! **Invariant**: nothing leaves before it is durable. **Invariant**: nothing is guessed; when the
+//! store does not say what happened, neither does the node: it drops the shard's memory, says that
+//! the outcome is unknown, and opens the shard again from what the store has.
+
+mod block_on;
+mod caller;
+mod clock;
+mod committer;
+mod config;
+mod error;
+mod handle;
+mod ids;
+mod inbox;
+mod limits;
+mod listing;
+mod lobby;
+mod lock;
+mod node;
+mod ownership;
+mod readers;
+mod routing;
+mod runner;
+mod shared;
+mod stats;
+
+pub use block_on::block_on;
+pub use clock::SystemClock;
+pub use config::NodeConfig;
+pub use error::{Error, StartError};
+pub use handle::Handle;
+pub use listing::{BadCursor, Cursor, Page};
+pub use node::Node;
+pub use routing::shard_of;
+pub use stats::{Distribution, Stats};

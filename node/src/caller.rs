@@ -1,0 +1,114 @@
+//! Those who wait for an answer.
+//!
+//! **Invariant**: every caller hears something. A caller that is dropped without an answer, because
+//! its shard's memory was lost, hears that the outcome is unknown.
+
+use std::sync::{Arc, Mutex};
+
+use punctual_core::Answer;
+use punctual_core::store::{Key, ShardId};
+use tokio::sync::oneshot;
+
+use crate::error::Error;
+use crate::lock::lock;
+
+/// What a caller hears.
+pub(crate) type Outcome = Result<Answer, Error>;
+
+/// Who gets the answer to a request.
+pub(crate) enum Caller {
+    /// Somebody with one request.
+    One(oneshot::Sender<Outcome>),
+    /// Somebody with several requests.
+    Share(Share),
+    /// A consumer; what it does not take must go back.
+    Consumer(oneshot::Sender<Outcome>),
+    /// A shard that has sent on a dead letter, and its row there.
+    Forwarder(ShardId, Key),
+    /// The node itself, which only tells.
+    Nobody,
+}
+
+/// One of several requests that are answered together.
+pub(crate) struct Share {
+    round: Arc<Mutex<Round>>,
+    index: usize,
+    is_answered: bool,
+}
+
+/// The answers of a round in the order of the requests; `None` where the outcome is unknown.
+pub(crate) type Outcomes = Vec<Option<Outcome>>;
+
+struct Round {
+    outcomes: Outcomes,
+    open: usize,
+    done: Option<oneshot::Sender<Outcomes>>,
+}
+
+impl Share {
+    /// So many shares, and where all the answers come when the last one is there.
+    pub fn round(count: usize) -> (impl Iterator<Item = Share>, oneshot::Receiver<Outcomes>) {
+        let (done, receiver) = oneshot::channel();
+        let outcomes = (0..count).map(|_| None).collect();
+        let mut round = Round { outcomes, open: count, done: Some(done) };
+        round.end_if_done();
+        let round = Arc::new(Mutex::new(round));
+        let shares = (0..count).map(move |index| Share { round: Arc::clone(&round), index, is_answered: false });
+        (shares, receiver)
+    }
+
+    /// Gives the answer to this request.
+    pub fn answer(mut self, outcome: Outcome) {
+        self.note(Some(outcome));
+    }
+
+    fn note(&mut self, outcome: Option<Outcome>) {
+        self.is_answered = true;
+        let mut round = lock(&self.round);
+        round.outcomes[self.index] = outcome;
+        round.open -= 1;
+        round.end_if_done();
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        if !self.is_answered {
+            self.note(None);
+        }
+    }
+}
+
+impl Round {
+    fn end_if_done(&mut self) {
+        if self.open == 0
+            && let Some(done) = self.done.take()
+        {
+            // If nobody listens any more, nobody misses the answers.
+            _ = done.send(std::mem::take(&mut self.outcomes));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_round_ends_with_its_last_answer_and_keeps_the_order() {
+        let (shares, mut receiver) = Share::round(3);
+        let mut shares: Vec<Share> = shares.collect();
+        shares.pop().unwrap().answer(Err(Error::Overloaded));
+        drop(shares.pop());
+        assert!(receiver.try_recv().is_err());
+        shares.pop().unwrap().answer(Ok(Answer::Noted));
+        let outcomes = receiver.try_recv().unwrap();
+        assert_eq!(outcomes, [Some(Ok(Answer::Noted)), None, Some(Err(Error::Overloaded))]);
+    }
+
+    #[test]
+    fn an_empty_round_is_over_at_once() {
+        let (_, mut receiver) = Share::round(0);
+        assert_eq!(receiver.try_recv().unwrap(), []);
+    }
+}

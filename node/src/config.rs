@@ -1,0 +1,78 @@
+//! How a node works.
+
+use std::time::Duration;
+
+use punctual_core::{Millis, Name, ShardConfig};
+
+/// How a node works. [`NodeConfig::new`] gives the defaults.
+#[derive(Clone, Debug)]
+pub struct NodeConfig {
+    /// The node's name. No two nodes on one store may bear the same: a claim under the name of the
+    /// present owner is taken for its restart, and granted at once.
+    pub name: Name,
+    /// Into how many shards the tasks are divided. It belongs to the store's content: a task is
+    /// looked for in the shard that this number and the hash of its topic and id give.
+    pub shards: u16,
+    /// How many requests may wait in each shard's inbox before more are refused as overload.
+    pub inbox: usize,
+    /// How many requests one step takes at most.
+    pub step: usize,
+    /// How many steps of a shard may wait for their commit while the next one forms. More would not
+    /// be faster: what waits longer makes the next batch larger.
+    pub in_flight: usize,
+    /// How each shard works. Each gets a seed of its own from the one in here.
+    pub shard: ShardConfig,
+    /// For how long a shard is claimed; it is renewed three times in that time. A node that dies
+    /// without releasing its shards leaves them to others after this.
+    pub ownership: Millis,
+    /// How soon a step of the wall clock is noticed while nothing else happens.
+    pub recheck: Duration,
+    /// How many threads read from the store for those who only look.
+    pub readers: usize,
+    /// How many of their reads may wait before more are refused as overload.
+    pub reads: usize,
+}
+
+impl NodeConfig {
+    /// The defaults, for a node of this name.
+    pub fn new(name: Name) -> NodeConfig {
+        NodeConfig {
+            name,
+            shards: 1,
+            inbox: 1 << 14,
+            step: 4_096,
+            in_flight: 3,
+            shard: ShardConfig::default(),
+            ownership: Millis::from_secs(10),
+            recheck: Duration::from_secs(1),
+            readers: 2,
+            reads: 1_024,
+        }
+    }
+
+    /// The same with so many shards.
+    #[must_use]
+    pub fn shards(mut self, shards: u16) -> NodeConfig {
+        self.shards = shards;
+        self
+    }
+
+    /// What contradicts itself, if anything does.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let at_least_one = [
+            ("shards", usize::from(self.shards)),
+            ("inbox", self.inbox),
+            ("step", self.step),
+            ("in_flight", self.in_flight),
+            ("readers", self.readers),
+            ("reads", self.reads),
+        ];
+        if let Some((what, _)) = at_least_one.into_iter().find(|(_, number)| *number == 0) {
+            return Err(format!("`{what}` is 0: it must be at least 1"));
+        }
+        if self.ownership < Millis(3) {
+            return Err("`ownership` is too short to be renewed in time: give it a second or more".into());
+        }
+        Ok(())
+    }
+}

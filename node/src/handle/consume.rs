@@ -1,0 +1,101 @@
+//! Taking deliveries, and saying what became of them.
+
+use std::sync::{Arc, PoisonError};
+
+use punctual_core::{Answer, Back, Command, Delivery, Lease, Millis, Refused, Reserve, Standing, Ticket, Timestamp};
+use tokio::sync::oneshot;
+
+use super::{Handle, answered};
+use crate::caller::Outcome;
+use crate::error::Error;
+use crate::routing::shard_of_key;
+use crate::shared::Shared;
+
+impl Handle {
+    /// Waits for deliveries; empty when the time to wait was over. Those who have waited longest
+    /// come first, whichever shard has something for them.
+    ///
+    /// Dropping the future takes the consumer off the board. Deliveries that were already on their
+    /// way to it go back at once.
+    pub async fn reserve(&self, reserve: Reserve) -> Result<Vec<Delivery>, Error> {
+        self.check_queues(&reserve)?;
+        let (sender, receiver) = oneshot::channel();
+        let ticket = self.shared.post(reserve, sender)?;
+        let mut waiting = Waiting { shared: &self.shared, ticket: Some(ticket), receiver };
+        let outcome = (&mut waiting.receiver).await;
+        waiting.ticket = None;
+        let outcome = outcome.unwrap_or_else(|_| Err(self.shared.lost()));
+        answered!(outcome, Answer::Reserved(deliveries) => deliveries)
+    }
+
+    fn check_queues(&self, reserve: &Reserve) -> Result<(), Error> {
+        if reserve.queues.is_empty() {
+            return Err(Refused::BadSettings("a consumer must name at least one queue".into()).into());
+        }
+        if self.shared.config.shard.create_on_use {
+            return Ok(());
+        }
+        let known = self.shared.known_queues.read().unwrap_or_else(PoisonError::into_inner);
+        match reserve.queues.iter().find(|queue| !known.contains(*queue)) {
+            Some(queue) => Err(Refused::NoSuchQueue(queue.clone()).into()),
+            None => Ok(()),
+        }
+    }
+
+    /// The work is done.
+    pub async fn acknowledge(&self, lease: Lease) -> Result<(), Error> {
+        let shard = shard_of_key(&lease.key, self.shared.config.shards);
+        answered!(self.ask(shard, Command::Acknowledge(lease)).await, Answer::Acknowledged => ())
+    }
+
+    /// The work on many deliveries is done; each is answered by itself, in the order of the leases.
+    pub async fn acknowledge_many(&self, leases: Vec<Lease>) -> Vec<Result<(), Error>> {
+        let shards = self.shared.config.shards;
+        let command = |lease: Lease| Ok((shard_of_key(&lease.key, shards), Command::Acknowledge(lease)));
+        let outcomes = self.ask_many(leases.into_iter().map(command).collect()).await;
+        outcomes.into_iter().map(|outcome| answered!(outcome, Answer::Acknowledged => ())).collect()
+    }
+
+    /// The work is not done and somebody else may try; answers where the delivery stands now.
+    pub async fn release(&self, lease: Lease, back: Back, priority: Option<u32>) -> Result<Standing, Error> {
+        let shard = shard_of_key(&lease.key, self.shared.config.shards);
+        let command = Command::Release { lease, back, priority };
+        answered!(self.ask(shard, command).await, Answer::Released(standing) => standing)
+    }
+
+    /// The work cannot be done: the delivery is a dead letter.
+    pub async fn reject(&self, lease: Lease, note: Option<String>) -> Result<(), Error> {
+        let shard = shard_of_key(&lease.key, self.shared.config.shards);
+        answered!(self.ask(shard, Command::Reject { lease, note }).await, Answer::Rejected => ())
+    }
+
+    /// The work takes longer: so long from now, or as long as the queue gives. Answers with the new
+    /// end of the lease.
+    pub async fn extend(&self, lease: Lease, by: Option<Millis>) -> Result<Timestamp, Error> {
+        let shard = shard_of_key(&lease.key, self.shared.config.shards);
+        answered!(self.ask(shard, Command::Extend { lease, by }).await, Answer::Extended(until) => until)
+    }
+}
+
+/// A consumer on the board. When it leaves before it was answered, what was meant for it goes back.
+struct Waiting<'a> {
+    shared: &'a Arc<Shared>,
+    ticket: Option<Ticket>,
+    receiver: oneshot::Receiver<Outcome>,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        let Some(ticket) = self.ticket.take() else { return };
+        let withdrawn = self.shared.lobby.room().board.withdraw(ticket);
+        if withdrawn.is_some() {
+            return;
+        }
+        // It was being answered: from here on the sender notices that nobody is there, and what
+        // came before is here.
+        self.receiver.close();
+        if let Ok(outcome) = self.receiver.try_recv() {
+            self.shared.give_back(outcome);
+        }
+    }
+}

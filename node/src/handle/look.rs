@@ -1,0 +1,88 @@
+//! Looking, without changing anything.
+
+use std::collections::BTreeMap;
+
+use punctual_core::store::{Bodies, Store, StoreError};
+use punctual_core::view::{self, Listing, TaskView};
+use punctual_core::{Answer, Command, Counts, Name, Refused, Timestamp, Unit};
+use tokio::sync::oneshot;
+
+use super::{Handle, answered};
+use crate::error::Error;
+use crate::listing::{Cursor, Page, list};
+use crate::stats::Stats;
+
+impl Handle {
+    /// Looks at one task.
+    pub async fn get(&self, topic: &Name, id: &Name) -> Result<Option<TaskView>, Error> {
+        let (shard, now) = (self.shard_of(topic, id), self.now());
+        let (topic, id) = (topic.clone(), id.clone());
+        self.read(move |store| view::get(store, shard, &topic, &id, now)).await
+    }
+
+    /// Looks at a page of tasks of all shards, in the order of their times; tasks of a key in the
+    /// order in which they were scheduled. A page may have fewer tasks than asked for even if there
+    /// are more.
+    pub async fn list(
+        &self,
+        listing: Listing,
+        from: Option<Cursor>,
+        limit: usize,
+        bodies: Bodies,
+    ) -> Result<Page, Error> {
+        let shards = self.shared.config.shards;
+        let cursor = from.unwrap_or_else(|| Cursor::start(shards));
+        if cursor.shards() != usize::from(shards) {
+            let message = "this cursor does not belong to this node: begin the list anew";
+            return Err(Refused::BadSettings(message.into()).into());
+        }
+        let now = self.now();
+        self.read(move |store| list(store, &listing, &cursor, limit, bodies, now)).await
+    }
+
+    /// How much there is, by topic, queue and state.
+    pub async fn counts(&self) -> Result<Counts, Error> {
+        let mut sum = Counts::default();
+        for outcome in self.ask_all(Command::Count).await {
+            let counts: Result<Counts, Error> = answered!(outcome, Answer::Counts(counts) => *counts);
+            sum = sum.plus(counts?);
+        }
+        Ok(sum)
+    }
+
+    /// How many deliveries come due in each of the next slots of time, by the slots' beginnings. The
+    /// first slot is the one that is running.
+    pub async fn forecast(&self, unit: Unit, slots: usize) -> Result<Vec<(Timestamp, u64)>, Error> {
+        let mut sums: BTreeMap<Timestamp, u64> = BTreeMap::new();
+        for outcome in self.ask_all(Command::Forecast { unit, slots }).await {
+            let forecast: Result<Vec<(Timestamp, u64)>, Error> =
+                answered!(outcome, Answer::Forecast(forecast) => forecast);
+            for (slot, count) in forecast? {
+                *sums.entry(slot).or_default() += count;
+            }
+        }
+        Ok(sums.into_iter().take(slots).collect())
+    }
+
+    /// How the node has been working since it started.
+    pub fn stats(&self) -> Stats {
+        let waiting_consumers = self.shared.lobby.room().board.len();
+        let inboxes = self.shared.inboxes.iter().map(|inbox| inbox.len()).collect();
+        self.shared.meter.read(waiting_consumers, inboxes)
+    }
+
+    /// Reads from the store on one of the node's reading threads.
+    pub(super) async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&dyn Store) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, Error> {
+        self.shared.check()?;
+        let (sender, receiver) = oneshot::channel();
+        // Who does not listen any more does not mind.
+        self.shared.readers.push(Box::new(move |store| _ = sender.send(read(store))))?;
+        match receiver.await {
+            Ok(result) => result.map_err(|error| self.shared.read_failed(&error)),
+            Err(_) => Err(self.shared.lost()),
+        }
+    }
+}

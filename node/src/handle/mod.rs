@@ -1,0 +1,117 @@
+//! The handle: what doors, sinks and programs call.
+//!
+//! Every method sends commands to one shard or to all of them, or reads from the store, and comes
+//! back with the answer. No rule about tasks is in here.
+
+mod admin;
+mod consume;
+mod look;
+mod tasks;
+
+use std::fmt;
+use std::sync::Arc;
+
+use punctual_core::store::ShardId;
+use punctual_core::{Command, Request, Timestamp};
+use tokio::sync::oneshot;
+
+use crate::caller::{Caller, Outcome, Outcomes, Share};
+use crate::error::Error;
+use crate::shared::Shared;
+
+/// Gives commands to a node. Cheap to clone, and works on any async runtime;
+/// [`block_on`](crate::block_on) does without one.
+///
+/// Dropping a future takes back nothing that was sent, except a
+/// [`reserve`](Handle::reserve): what it would have got goes to others.
+#[derive(Clone)]
+pub struct Handle {
+    shared: Arc<Shared>,
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handle").field("node", &self.shared.config.name).finish_non_exhaustive()
+    }
+}
+
+/// Takes the expected answer out of an outcome.
+macro_rules! answered {
+    ($outcome:expr, $pattern:pat => $value:expr) => {
+        match $outcome? {
+            $pattern => Ok($value),
+            other => unreachable!("a shard answers a command with its own answer, not with {other:?}"),
+        }
+    };
+}
+use answered;
+
+impl Handle {
+    pub(crate) fn new(shared: Arc<Shared>) -> Handle {
+        Handle { shared }
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// The time by the node's clock.
+    pub fn now(&self) -> Timestamp {
+        self.shared.clock.now()
+    }
+
+    /// Sends a command to one shard and waits for the answer.
+    async fn ask(&self, shard: ShardId, command: Command) -> Outcome {
+        self.shared.check()?;
+        let (sender, receiver) = oneshot::channel();
+        self.shared.inbox(shard).push(command, Caller::One(sender))?;
+        receiver.await.unwrap_or_else(|_| Err(self.shared.lost()))
+    }
+
+    /// Sends commands to their shards, each as if it came alone, and waits for all the answers; an
+    /// error among the commands is its own answer.
+    async fn ask_many(&self, commands: Vec<Result<(ShardId, Command), Error>>) -> Vec<Outcome> {
+        let receiver = self.send(commands, true);
+        self.collect(receiver).await
+    }
+
+    /// Sends commands to several shards and waits for all the answers. They are not refused for want
+    /// of room, so that they do not get through to some of the shards only.
+    async fn ask_several(&self, commands: Vec<(ShardId, Command)>) -> Vec<Outcome> {
+        let receiver = self.send(commands.into_iter().map(Ok).collect(), false);
+        self.collect(receiver).await
+    }
+
+    /// Sends a command to all shards and waits for all the answers, in the order of the shards.
+    async fn ask_all(&self, command: Command) -> Vec<Outcome> {
+        self.ask_several(self.shared.shards().map(|(shard, _)| (shard, command.clone())).collect()).await
+    }
+
+    fn send(&self, commands: Vec<Result<(ShardId, Command), Error>>, is_bounded: bool) -> oneshot::Receiver<Outcomes> {
+        let (shares, receiver) = Share::round(commands.len());
+        let mut by_shard: Vec<Vec<Request<Caller>>> = self.shared.inboxes.iter().map(|_| Vec::new()).collect();
+        let healthy = self.shared.check();
+        for (command, share) in commands.into_iter().zip(shares) {
+            match healthy.clone().and(command) {
+                Ok((shard, command)) => {
+                    by_shard[usize::from(shard.0)].push(Request { command, reply: Caller::Share(share) });
+                }
+                Err(error) => share.answer(Err(error)),
+            }
+        }
+        for (inbox, requests) in self.shared.inboxes.iter().zip(by_shard) {
+            let refused = if requests.is_empty() { None } else { inbox.push_all(requests, is_bounded) };
+            if let Some((requests, error)) = refused {
+                for request in requests {
+                    self.shared.answer(request.reply, Err(error.clone()));
+                }
+            }
+        }
+        receiver
+    }
+
+    async fn collect(&self, receiver: oneshot::Receiver<Outcomes>) -> Vec<Outcome> {
+        let outcomes = receiver.await.expect("a round ends when the last of its shares is answered or dropped");
+        outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(|| Err(self.shared.lost()))).collect()
+    }
+}

@@ -1,0 +1,126 @@
+//! Scheduling tasks, and changing what was scheduled.
+
+use punctual_core::store::ShardId;
+use punctual_core::{
+    Answer, Command, Matching, Name, Reschedule, Ruling, Schedule, Scheduled, Selected, Shift, Sweep, SweepAction,
+    Swept, Task, TimeRange, Timestamp,
+};
+
+use super::{Handle, answered};
+use crate::error::Error;
+use crate::routing::shard_of;
+
+impl Handle {
+    /// Takes a task. When this comes back the task is durable. The same topic and id again is the
+    /// same task: nothing new is made, and the answer says so.
+    pub async fn schedule(&self, task: Task) -> Result<Scheduled, Error> {
+        let (shard, command) = self.enter(task)?;
+        answered!(self.ask(shard, command).await, Answer::Scheduled(scheduled) => scheduled)
+    }
+
+    /// Takes many tasks at once; each is answered by itself, in the order of the tasks.
+    pub async fn schedule_many(&self, tasks: Vec<Task>) -> Vec<Result<Scheduled, Error>> {
+        let outcomes = self.ask_many(tasks.into_iter().map(|task| self.enter(task)).collect()).await;
+        let scheduled = |outcome| answered!(outcome, Answer::Scheduled(scheduled) => scheduled);
+        outcomes.into_iter().map(scheduled).collect()
+    }
+
+    /// Lets a task in past its topic's rate limit, gives it an id and finds its shard.
+    fn enter(&self, task: Task) -> Result<(ShardId, Command), Error> {
+        self.shared.entrances.admit(&task.topic)?;
+        let (id, id_is_new) = match &task.id {
+            Some(id) => (id.clone(), false),
+            None => (self.shared.ids.next(self.now()), true),
+        };
+        let shard = self.shard_of(&task.topic, &id);
+        Ok((shard, Command::Schedule(Box::new(Schedule { task, id, id_is_new }))))
+    }
+
+    /// Takes a task back, if it is not too late.
+    pub async fn cancel(&self, topic: &Name, id: &Name) -> Result<Ruling<()>, Error> {
+        let command = Command::Cancel { topic: topic.clone(), id: id.clone() };
+        answered!(self.ask(self.shard_of(topic, id), command).await, Answer::Cancelled(ruling) => ruling)
+    }
+
+    /// Changes a task's due time, priority or body, if it is not too late; answers with its due time.
+    pub async fn reschedule(&self, change: Reschedule) -> Result<Ruling<Timestamp>, Error> {
+        let shard = self.shard_of(&change.topic, &change.id);
+        let command = Command::Reschedule(Box::new(change));
+        answered!(self.ask(shard, command).await, Answer::Rescheduled(ruling) => ruling)
+    }
+
+    /// Cancels all tasks of a key, maybe of one topic only. A dry run only counts.
+    pub async fn cancel_key(&self, key: &Name, topic: Option<&Name>, dry_run: bool) -> Result<Swept, Error> {
+        let matching = Matching::Key { key: key.clone(), topic: topic.cloned() };
+        self.sweep(Sweep { matching, action: SweepAction::Cancel, dry_run }).await
+    }
+
+    /// Moves the due times of all tasks of a key, maybe of one topic only. A dry run only counts.
+    pub async fn shift_key(
+        &self,
+        key: &Name,
+        topic: Option<&Name>,
+        shift: Shift,
+        dry_run: bool,
+    ) -> Result<Swept, Error> {
+        let matching = Matching::Key { key: key.clone(), topic: topic.cloned() };
+        self.sweep(Sweep { matching, action: SweepAction::Shift(shift), dry_run }).await
+    }
+
+    /// Hands a dead letter or a finished task out again.
+    pub async fn replay(&self, selected: Selected) -> Result<(), Error> {
+        let shard = self.shard_of(&selected.topic, &selected.id);
+        answered!(self.ask(shard, Command::Replay(selected)).await, Answer::Replayed => ())
+    }
+
+    /// Removes a dead letter.
+    pub async fn purge(&self, selected: Selected) -> Result<(), Error> {
+        let shard = self.shard_of(&selected.topic, &selected.id);
+        answered!(self.ask(shard, Command::Purge(selected)).await, Answer::Purged => ())
+    }
+
+    /// Hands all dead letters that match out again. A dry run only counts.
+    pub async fn replay_dead(
+        &self,
+        topic: Option<&Name>,
+        queue: Option<&Name>,
+        died: TimeRange,
+        dry_run: bool,
+    ) -> Result<Swept, Error> {
+        let matching = Matching::Dead { topic: topic.cloned(), queue: queue.cloned(), died };
+        self.sweep(Sweep { matching, action: SweepAction::Replay, dry_run }).await
+    }
+
+    /// Removes all dead letters that match. A dry run only counts.
+    pub async fn purge_dead(
+        &self,
+        topic: Option<&Name>,
+        queue: Option<&Name>,
+        died: TimeRange,
+        dry_run: bool,
+    ) -> Result<Swept, Error> {
+        let matching = Matching::Dead { topic: topic.cloned(), queue: queue.cloned(), died };
+        self.sweep(Sweep { matching, action: SweepAction::Purge, dry_run }).await
+    }
+
+    /// Hands a topic's finished tasks of a time range out again. A dry run only counts.
+    pub async fn replay_history(&self, topic: &Name, finished: TimeRange, dry_run: bool) -> Result<Swept, Error> {
+        let matching = Matching::History { topic: topic.clone(), finished };
+        self.sweep(Sweep { matching, action: SweepAction::Replay, dry_run }).await
+    }
+
+    /// Changes all that match, in all shards. On an error some shards may have done it; doing it
+    /// again does the rest.
+    pub async fn sweep(&self, sweep: Sweep) -> Result<Swept, Error> {
+        let mut sum = Swept::default();
+        for outcome in self.ask_all(Command::Sweep(Box::new(sweep))).await {
+            let swept: Result<Swept, Error> = answered!(outcome, Answer::Swept(swept) => swept);
+            sum = sum.plus(swept?);
+        }
+        Ok(sum)
+    }
+
+    pub(super) fn shard_of(&self, topic: &str, id: &str) -> ShardId {
+        shard_of(topic, id, self.shared.config.shards)
+    }
+}

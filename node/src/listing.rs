@@ -1,0 +1,169 @@
+//! Lists across shards: each shard gives its tasks in order, and they are merged page by page.
+
+use std::fmt;
+use std::str::FromStr;
+
+use punctual_core::Timestamp;
+use punctual_core::store::{Bodies, Position, ShardId, Store, StoreError};
+use punctual_core::view::{self, Listed, Listing, TaskView};
+
+/// Where a list goes on: one position for each shard, `None` where it is at its end. As text it can
+/// travel through a door and back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cursor(Vec<Option<Position>>);
+
+/// One page of a list over all shards.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// The tasks, maybe fewer than asked for even if there are more.
+    pub tasks: Vec<TaskView>,
+    /// Where to go on; `None` if that was all.
+    pub next: Option<Cursor>,
+}
+
+/// A text that is not a [`Cursor`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("this is not a cursor: pass on the one that came with the page before, or begin the list anew")]
+pub struct BadCursor;
+
+impl Cursor {
+    pub(crate) fn start(shards: u16) -> Cursor {
+        Cursor(vec![Some(Position::START); usize::from(shards)])
+    }
+
+    pub(crate) fn shards(&self) -> usize {
+        self.0.len()
+    }
+}
+
+impl fmt::Display for Cursor {
+    /// `at.seq` for each shard, `-` where it is at its end, with `_` between them.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, position) in self.0.iter().enumerate() {
+            f.write_str(if index == 0 { "" } else { "_" })?;
+            match position {
+                Some(position) => write!(f, "{}.{}", position.at.as_millis(), position.seq)?,
+                None => f.write_str("-")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for Cursor {
+    type Err = BadCursor;
+
+    fn from_str(text: &str) -> Result<Cursor, BadCursor> {
+        let position = |part: &str| {
+            if part == "-" {
+                return Ok(None);
+            }
+            let (at, seq) = part.split_once('.').ok_or(BadCursor)?;
+            let at = Timestamp::from_millis(at.parse().map_err(|_| BadCursor)?);
+            Ok(Some(Position { at, seq: seq.parse().map_err(|_| BadCursor)? }))
+        };
+        text.split('_').map(position).collect::<Result<_, _>>().map(Cursor)
+    }
+}
+
+/// What one shard has for a page.
+struct Part {
+    shard: usize,
+    listed: Listed,
+}
+
+/// The order of tasks of all shards: the shard's number decides where nothing else does.
+type Order = (Position, usize);
+
+/// Reads one page.
+pub(crate) fn list(
+    store: &dyn Store,
+    listing: &Listing,
+    cursor: &Cursor,
+    limit: usize,
+    bodies: Bodies,
+    now: Timestamp,
+) -> Result<Page, StoreError> {
+    let mut parts = Vec::new();
+    for (shard, from) in cursor.0.iter().enumerate() {
+        if let Some(from) = *from {
+            let listed = list_shard(store, listing, ShardId(shard as u16), from, limit, bodies, now)?;
+            parts.push(Part { shard, listed });
+        }
+    }
+    // What a shard has not shown yet comes after this, so what comes after this has to wait.
+    let frontier = parts.iter().filter_map(|part| part.frontier(listing)).min();
+    let mut next: Vec<Option<Position>> = vec![None; cursor.0.len()];
+    let mut tasks: Vec<(Order, TaskView)> = Vec::new();
+    for part in parts {
+        next[part.shard] = part.listed.next;
+        tasks.extend(part.listed.tasks.into_iter().map(|task| ((order(listing, &task), part.shard), task)));
+    }
+    tasks.sort_by_key(|(order, _)| *order);
+    let within = frontier.map_or(tasks.len(), |frontier| tasks.partition_point(|(order, _)| *order < frontier));
+    let rest = tasks.split_off(within.min(limit.max(1)));
+    // A shard goes on with the first of its tasks that found no room.
+    for ((_, shard), task) in rest.iter().rev() {
+        next[*shard] = Some(match listing {
+            Listing::Key { .. } => Position { at: Timestamp::ZERO, seq: task.position.seq },
+            _ => task.position,
+        });
+    }
+    let more = next.iter().any(Option::is_some);
+    let tasks = tasks.into_iter().map(|(_, task)| task).collect();
+    Ok(Page { tasks, next: more.then_some(Cursor(next)) })
+}
+
+fn list_shard(
+    store: &dyn Store,
+    listing: &Listing,
+    shard: ShardId,
+    from: Position,
+    limit: usize,
+    bodies: Bodies,
+    now: Timestamp,
+) -> Result<Listed, StoreError> {
+    let mut listed = view::list(store, shard, listing, from, limit, bodies, now)?;
+    // Tasks of a key are numbered, and a number does not say where it stands among those of other
+    // shards. So at least one task is needed; nothing but its own deliveries stands between.
+    while let (Listing::Key { .. }, true, Some(from)) = (listing, listed.tasks.is_empty(), listed.next) {
+        listed = view::list(store, shard, listing, from, limit, bodies, now)?;
+    }
+    Ok(listed)
+}
+
+/// Where a task stands among all: by its time, or for a key by when it was scheduled.
+fn order(listing: &Listing, task: &TaskView) -> Position {
+    match listing {
+        Listing::Key { .. } => Position { at: task.scheduled_at, seq: task.position.seq },
+        _ => task.position,
+    }
+}
+
+impl Part {
+    /// What comes after this may not be shown yet; `None` if the shard has shown all it has.
+    fn frontier(&self, listing: &Listing) -> Option<Order> {
+        let next = self.listed.next?;
+        let position = match (listing, self.listed.tasks.last()) {
+            (Listing::Key { .. }, Some(last)) => order(listing, last).next(),
+            _ => next,
+        };
+        Some((position, self.shard))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_comes_back_from_its_text() {
+        let position = |at, seq| Some(Position { at: Timestamp::from_millis(at), seq });
+        let cursor = Cursor(vec![position(7, 9), None, position(0, 0)]);
+        assert_eq!(cursor.to_string(), "7.9_-_0.0");
+        assert_eq!(cursor.to_string().parse(), Ok(cursor));
+        for text in ["", "7", "7.x", "7.9_", "_"] {
+            assert_eq!(text.parse::<Cursor>(), Err(BadCursor), "{text}");
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! The lobby: the board on which consumers wait, and the usher who sends home those whose time is over.
+//!
+//! Shards come to the board in their steps. The usher is a thread of its own, so that nobody waits
+//! longer because a shard is busy, or not here.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use punctual_core::store::ShardId;
+use punctual_core::{Answer, Board, Reserve, Ticket, Timestamp};
+use tokio::sync::oneshot;
+
+use crate::caller::{Caller, Outcome};
+use crate::error::Error;
+use crate::inbox::sleep_until;
+use crate::lock::lock;
+use crate::shared::Shared;
+
+pub(crate) struct Lobby {
+    room: Mutex<Room>,
+    bell: Condvar,
+}
+
+pub(crate) struct Room {
+    pub board: Board<Caller>,
+    usher_wakes: Timestamp,
+    /// Why nobody may come in any more.
+    closed: Option<Error>,
+}
+
+impl Lobby {
+    pub fn new() -> Lobby {
+        let room = Room { board: Board::default(), usher_wakes: Timestamp::NEVER, closed: None };
+        Lobby { room: Mutex::new(room), bell: Condvar::new() }
+    }
+
+    pub fn room(&self) -> MutexGuard<'_, Room> {
+        lock(&self.room)
+    }
+}
+
+impl Shared {
+    /// Lets a consumer wait.
+    pub fn post(&self, reserve: Reserve, consumer: oneshot::Sender<Outcome>) -> Result<Ticket, Error> {
+        let until = reserve.until;
+        let mut room = self.lobby.room();
+        if let Some(error) = &room.closed {
+            return Err(error.clone());
+        }
+        let posted = room.board.post(reserve, Caller::Consumer(consumer));
+        let mut over = Vec::new();
+        if posted.ask.is_empty() {
+            let now = self.clock.now();
+            if until <= now {
+                over = room.board.expire(now);
+            }
+        }
+        let call_usher = over.is_empty() && until < room.usher_wakes;
+        drop(room);
+        if call_usher {
+            self.lobby.bell.notify_one();
+        }
+        for shard in &posted.ask {
+            self.inbox(*shard).look();
+        }
+        self.send_home(over);
+        Ok(posted.ticket)
+    }
+
+    /// A shard is not here any more.
+    pub fn forget_shard(&self, shard: ShardId) {
+        let mut room = self.lobby.room();
+        room.board.forget_shard(shard);
+        let over = room.board.expire(self.clock.now());
+        drop(room);
+        self.send_home(over);
+    }
+
+    /// Takes everybody off the board, and nobody comes in any more.
+    pub fn close_lobby(&self, why: &Error, last_word: impl Fn() -> Outcome) {
+        let mut room = self.lobby.room();
+        room.closed.get_or_insert_with(|| why.clone());
+        let waiting = room.board.withdraw_all();
+        drop(room);
+        self.lobby.bell.notify_one();
+        for caller in waiting {
+            self.answer(caller, last_word());
+        }
+    }
+
+    fn send_home(&self, over: Vec<Caller>) {
+        for caller in over {
+            self.answer(caller, Ok(Answer::Reserved(Vec::new())));
+        }
+    }
+}
+
+/// What the usher does.
+pub(crate) fn usher(shared: &Arc<Shared>) {
+    let mut room = shared.lobby.room();
+    while room.closed.is_none() {
+        let now = shared.clock.now();
+        let over = room.board.expire(now);
+        if !over.is_empty() {
+            drop(room);
+            shared.send_home(over);
+            room = shared.lobby.room();
+            continue;
+        }
+        room.usher_wakes = room.board.next_deadline_after(now);
+        let bell = &shared.lobby.bell;
+        room = match sleep_until(room.usher_wakes, &*shared.clock) {
+            None => bell.wait(room).unwrap_or_else(PoisonError::into_inner),
+            Some(wait) => {
+                let wait = wait.min(shared.config.recheck);
+                bell.wait_timeout(room, wait).unwrap_or_else(PoisonError::into_inner).0
+            }
+        };
+    }
+}

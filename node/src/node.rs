@@ -1,0 +1,164 @@
+//! Starting and stopping a node.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::thread::{Builder, JoinHandle};
+use std::time::Instant;
+
+use punctual_core::store::{Claim, Fence, ShardId, Store};
+use punctual_core::{Answer, Clock, Shard};
+
+use crate::caller::Caller;
+use crate::config::NodeConfig;
+use crate::error::{Error, StartError};
+use crate::handle::Handle;
+use crate::inbox::Inbox;
+use crate::shared::Shared;
+use crate::{committer, lobby, ownership, runner};
+
+/// A running node: a delay center in this process.
+///
+/// It stops when it is dropped; [`stop`](Node::stop) says so plainly. Handles may outlive it and
+/// hear [`Error::Stopping`] then.
+#[derive(Debug)]
+pub struct Node {
+    handle: Handle,
+    threads: Threads,
+}
+
+/// The node's threads, in the order in which they end.
+#[derive(Debug, Default)]
+struct Threads {
+    runners: Vec<JoinHandle<()>>,
+    committer: Vec<JoinHandle<()>>,
+    others: Vec<JoinHandle<()>>,
+}
+
+impl Node {
+    /// Claims and opens all shards, and begins to work. Blocks while the store is read.
+    pub fn start(config: NodeConfig, store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Result<Node, StartError> {
+        config.check().map_err(StartError::Config)?;
+        let mut claimed = Vec::new();
+        match open_all(&config, &*store, &*clock, &mut claimed) {
+            Ok(shards) => {
+                let inbox = |(fence, at): &(Fence, Instant)| Inbox::new(config.inbox, *fence, *at);
+                let inboxes = claimed.iter().map(inbox).collect();
+                let shared = Arc::new(Shared::new(config, store, clock, inboxes));
+                Node::run(shared, shards, &claimed)
+            }
+            Err(error) => {
+                for (shard, (fence, _)) in (0..).map(ShardId).zip(claimed) {
+                    // What cannot be given back now ends with its lease.
+                    _ = store.release(shard, fence);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn run(shared: Arc<Shared>, shards: Vec<Shard<Caller>>, claimed: &[(Fence, Instant)]) -> Result<Node, StartError> {
+        for shard in &shards {
+            shared.learn_queues(shard.id())?;
+        }
+        // From here on, what has been started is stopped if something goes wrong.
+        let mut node = Node { handle: Handle::new(Arc::clone(&shared)), threads: Threads::default() };
+        let committer = |shared: &Arc<Shared>| {
+            guard(shared, "the committer", || committer::run(shared));
+            committer::drain(shared);
+        };
+        node.threads.committer.push(spawn(&shared, "commit", committer)?);
+        for reader in 0..shared.config.readers {
+            let read = |shared: &Arc<Shared>| shared.readers.run(&*shared.store);
+            node.threads.others.push(spawn(&shared, &format!("read-{reader}"), read)?);
+        }
+        let usher = |shared: &Arc<Shared>| _ = guard(shared, "the usher", || lobby::usher(shared));
+        node.threads.others.push(spawn(&shared, "usher", usher)?);
+        let renew = |shared: &Arc<Shared>| _ = guard(shared, "the renewal of claims", || ownership::renew(shared));
+        node.threads.others.push(spawn(&shared, "claims", renew)?);
+        for (shard, (fence, _)) in shards.into_iter().zip(claimed.iter().copied()) {
+            let id = shard.id();
+            let run = move |shared: &Arc<Shared>| {
+                let what = format!("{id:?}");
+                if !guard(shared, &what, || runner::run(shared, shard, fence)) {
+                    // Nobody works here any more; who waits hears of it by being dropped.
+                    drop(shared.inbox(id).go_down(shared.poisoned().unwrap_or_default()));
+                }
+            };
+            node.threads.runners.push(spawn(&shared, &format!("shard-{}", id.0), run)?);
+        }
+        Ok(node)
+    }
+
+    /// A handle to give commands with; cheap to clone.
+    pub fn handle(&self) -> Handle {
+        self.handle.clone()
+    }
+
+    /// Stops in order: new work is refused, waiting consumers are answered empty, everything that
+    /// was taken in is finished, committed and answered, the shards are given back. Blocks until then.
+    pub fn stop(self) {
+        drop(self);
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        let shared = self.handle.shared();
+        shared.close_lobby(&Error::Stopping, || Ok(Answer::Reserved(Vec::new())));
+        shared.inboxes.iter().for_each(Inbox::stop);
+        join(&mut self.threads.runners);
+        shared.pipeline.close();
+        join(&mut self.threads.committer);
+        shared.readers.close();
+        shared.closing.close();
+        join(&mut self.threads.others);
+    }
+}
+
+fn spawn(
+    shared: &Arc<Shared>,
+    what: &str,
+    work: impl FnOnce(&Arc<Shared>) + Send + 'static,
+) -> Result<JoinHandle<()>, StartError> {
+    let shared = Arc::clone(shared);
+    let thread = Builder::new().name(format!("punctual-{what}")).spawn(move || work(&shared));
+    thread.map_err(|error| StartError::Thread(error.to_string()))
+}
+
+fn join(threads: &mut Vec<JoinHandle<()>>) {
+    for thread in threads.drain(..) {
+        // A thread that panicked has said so, and has stopped the node from answering.
+        _ = thread.join();
+    }
+}
+
+/// Runs a part of the node; if it panics, the node stops answering. Says whether all went well.
+fn guard(shared: &Arc<Shared>, what: &str, work: impl FnOnce()) -> bool {
+    let result = catch_unwind(AssertUnwindSafe(work));
+    if result.is_err() {
+        shared.poison(&format!("{what} met a bug and panicked; its message is in the log"));
+    }
+    result.is_ok()
+}
+
+/// Claims and opens the shards, and notes which claims were granted.
+fn open_all(
+    config: &NodeConfig,
+    store: &dyn Store,
+    clock: &dyn Clock,
+    claimed: &mut Vec<(Fence, Instant)>,
+) -> Result<Vec<Shard<Caller>>, StartError> {
+    let shards = 0..config.shards;
+    for shard in shards.clone().map(ShardId) {
+        let at = Instant::now();
+        match store.claim(shard, &config.name, config.ownership)? {
+            Claim::Granted(fence) => claimed.push((fence, at)),
+            Claim::Held { by, until } => return Err(StartError::Held { shard, by, until }),
+        }
+    }
+    let open = |(shard, (fence, _)): (u16, &(Fence, Instant))| {
+        let shard = ShardId(shard);
+        Ok(Shard::open(shard, *fence, runner::shard_config(config, shard), clock.now(), store)?)
+    };
+    shards.zip(claimed.iter()).map(open).collect()
+}

@@ -1,0 +1,179 @@
+//! A shard's runner: the thread on which its steps are taken, one after the other.
+//!
+//! A step takes all that waits. While the committer makes it durable the next one forms, up to a
+//! few: then the runner waits, and the next batch grows by itself.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use punctual_core::store::{Claim, Fence, ShardId, StoreError};
+use punctual_core::{Answer, Output, Request, Shard, ShardConfig, Timestamp};
+
+use crate::caller::Caller;
+use crate::committer::Sent;
+use crate::config::NodeConfig;
+use crate::error::Error;
+use crate::inbox::{Inbox, Plan, Turn};
+use crate::shared::Shared;
+
+/// The first wait before a lost shard is claimed again, and the longest.
+const BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
+
+/// The configuration of one of the shards: each has its own seed.
+pub(crate) fn shard_config(config: &NodeConfig, shard: ShardId) -> ShardConfig {
+    let apart = u64::from(shard.0).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    ShardConfig { seed: config.shard.seed ^ apart, ..config.shard.clone() }
+}
+
+/// Runs a shard until the node stops.
+pub(crate) fn run(shared: &Arc<Shared>, shard: Shard<Caller>, fence: Fence) {
+    let mut runner = Runner { shared, id: shard.id(), inbox: shared.inbox(shard.id()), fence };
+    let mut shard = Some(shard);
+    while let Some(mut running) = shard.take() {
+        match runner.work(&mut running) {
+            Ok(()) => return runner.release(),
+            Err(why) => {
+                let now = running.now();
+                drop(running);
+                shard = runner.open_again(why, now);
+            }
+        }
+    }
+}
+
+struct Runner<'a> {
+    shared: &'a Shared,
+    id: ShardId,
+    inbox: &'a Inbox,
+    fence: Fence,
+}
+
+impl Runner<'_> {
+    /// Takes steps until the node stops. Comes back with a reason if the shard's memory cannot be trusted any more.
+    fn work(&self, shard: &mut Shard<Caller>) -> Result<(), String> {
+        let config = &self.shared.config;
+        let mut plan = Plan {
+            wake: Timestamp::ZERO,
+            sent: 0,
+            settled: 0,
+            in_flight: config.in_flight as u64,
+            step: config.step,
+            recheck: config.recheck,
+        };
+        loop {
+            let (requests, settled) = match self.inbox.next(&*self.shared.clock, &plan) {
+                Turn::Step(requests, settled) => (requests, settled),
+                Turn::Failed(why) => return Err(why),
+                Turn::Stop => return Ok(()),
+            };
+            if settled > plan.settled {
+                shard.committed(settled);
+                plan.settled = settled;
+            }
+            let output = match self.step(shard, requests) {
+                Ok(output) => output,
+                Err(error) => {
+                    if let StoreError::Poisoned(why) = &error {
+                        self.shared.poison(why);
+                    }
+                    // What was sent before is not touched by this, and may still become durable.
+                    self.inbox.settle(plan.sent, plan.settled);
+                    return Err(error.to_string());
+                }
+            };
+            // The shard's time may be ahead of a clock that was set back.
+            plan.wake = if output.wake <= shard.now() { Timestamp::ZERO } else { output.wake };
+            let step = output.step;
+            if plan.sent == plan.settled && says_nothing(&output) {
+                shard.committed(step);
+                plan.settled = step;
+            } else {
+                self.shared.pipeline.send(Sent { shard: self.id, fence: self.fence, output });
+            }
+            plan.sent = step;
+        }
+    }
+
+    fn step(&self, shard: &mut Shard<Caller>, requests: Vec<Request<Caller>>) -> Result<Output<Caller>, StoreError> {
+        let Shared { store, clock, lobby, .. } = self.shared;
+        let now = clock.now();
+        let mut needs = shard.prepare(now, requests, &lobby.room().board);
+        while !needs.is_empty() {
+            needs = shard.supply(needs.read(&**store, self.id)?);
+        }
+        shard.apply();
+        let mut over = Vec::new();
+        let mut room = lobby.room();
+        shard.serve(&mut room.board);
+        if !room.board.is_empty() {
+            // While this step was under way the usher may have passed over a consumer that waited
+            // for this shard to look.
+            over = room.board.expire(clock.now());
+        }
+        drop(room);
+        let mut output = shard.finish();
+        output.answers.extend(over.into_iter().map(|caller| (caller, Ok(Answer::Reserved(Vec::new())))));
+        Ok(output)
+    }
+
+    /// Tells everybody that the shard is gone, and gets it back; `None` if the node stops before.
+    fn open_again(&mut self, mut why: String, floor: Timestamp) -> Option<Shard<Caller>> {
+        let mut wait = BACKOFF.0;
+        loop {
+            self.refuse_all(&why);
+            if !self.inbox.stay_down(wait) {
+                return None;
+            }
+            wait = (wait * 2).min(BACKOFF.1);
+            if self.shared.poisoned().is_some() {
+                continue;
+            }
+            match self.claim(floor) {
+                Ok(shard) => return Some(shard),
+                Err(again) => why = again,
+            }
+        }
+    }
+
+    fn refuse_all(&self, why: &str) {
+        let error = Error::nothing_done(why);
+        for request in self.inbox.go_down(why) {
+            self.shared.answer(request.reply, Err(error.clone()));
+        }
+        self.shared.forget_shard(self.id);
+    }
+
+    fn claim(&mut self, floor: Timestamp) -> Result<Shard<Caller>, String> {
+        let Shared { store, clock, config, .. } = self.shared;
+        let claimed_at = Instant::now();
+        let claim = store.claim(self.id, &config.name, config.ownership);
+        let fence = match claim.map_err(|error| self.note(error))? {
+            Claim::Granted(fence) => fence,
+            Claim::Held { by, until } => return Err(format!("{:?} is owned by node {by} until {until}", self.id)),
+        };
+        let now = clock.now().max(floor);
+        let shard = Shard::open(self.id, fence, shard_config(config, self.id), now, &**store);
+        let shard = shard.map_err(|error| self.note(error))?;
+        self.shared.learn_queues(self.id).map_err(|error| self.note(error))?;
+        self.fence = fence;
+        self.inbox.come_up(fence, claimed_at);
+        Ok(shard)
+    }
+
+    fn note(&self, error: StoreError) -> String {
+        if let StoreError::Poisoned(why) = &error {
+            self.shared.poison(why);
+        }
+        error.to_string()
+    }
+
+    /// Gives the shard back. If that fails, its lease ends by itself.
+    fn release(&self) {
+        _ = self.shared.store.release(self.id, self.fence);
+    }
+}
+
+/// Whether nobody has to hear of a step, and nothing is to be written.
+fn says_nothing(output: &Output<Caller>) -> bool {
+    output.batch.is_none() && output.answers.is_empty() && output.forwards.is_empty() && output.rates.is_empty()
+}

@@ -1,0 +1,150 @@
+//! What the threads and the handles of a node share.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+
+use punctual_core::store::{ShardId, Store, StoreError};
+use punctual_core::{Answer, Back, Clock, Command, Millis, Name, view};
+
+use crate::caller::{Caller, Outcome};
+use crate::committer::Pipeline;
+use crate::config::NodeConfig;
+use crate::error::Error;
+use crate::ids::Ids;
+use crate::inbox::Inbox;
+use crate::limits::Entrances;
+use crate::lobby::Lobby;
+use crate::ownership::Closing;
+use crate::readers::Readers;
+use crate::routing::shard_of_key;
+use crate::stats::Meter;
+
+pub(crate) struct Shared {
+    pub config: NodeConfig,
+    pub store: Arc<dyn Store>,
+    pub clock: Arc<dyn Clock>,
+    /// By the shards' numbers.
+    pub inboxes: Vec<Inbox>,
+    pub lobby: Lobby,
+    pub pipeline: Pipeline,
+    pub entrances: Entrances,
+    pub readers: Readers,
+    pub ids: Ids,
+    pub meter: Meter,
+    pub closing: Closing,
+    /// The queues there are, if they do not come to be by being used.
+    pub known_queues: RwLock<BTreeSet<Name>>,
+    /// Held by whoever changes settings, so that two changes do not cross on their way to the shards.
+    pub settings: tokio::sync::Mutex<()>,
+    /// Why the node has stopped answering.
+    poison: OnceLock<String>,
+}
+
+impl Shared {
+    pub fn new(config: NodeConfig, store: Arc<dyn Store>, clock: Arc<dyn Clock>, inboxes: Vec<Inbox>) -> Shared {
+        Shared {
+            store,
+            clock,
+            inboxes,
+            lobby: Lobby::new(),
+            pipeline: Pipeline::default(),
+            entrances: Entrances::new(),
+            readers: Readers::new(config.reads),
+            ids: Ids::new(),
+            meter: Meter::new(),
+            closing: Closing::default(),
+            known_queues: RwLock::default(),
+            settings: tokio::sync::Mutex::new(()),
+            poison: OnceLock::new(),
+            config,
+        }
+    }
+
+    pub fn inbox(&self, shard: ShardId) -> &Inbox {
+        &self.inboxes[usize::from(shard.0)]
+    }
+
+    /// The shards and their inboxes.
+    pub fn shards(&self) -> impl Iterator<Item = (ShardId, &Inbox)> {
+        (0..self.config.shards).map(ShardId).zip(&self.inboxes)
+    }
+
+    /// Why the node has stopped answering, if it has.
+    pub fn poisoned(&self) -> Option<&str> {
+        self.poison.get().map(String::as_str)
+    }
+
+    /// Whether the node answers.
+    pub fn check(&self) -> Result<(), Error> {
+        self.poisoned().map_or(Ok(()), |why| Err(Error::nothing_done(why)))
+    }
+
+    /// The node cannot vouch for its data any more: it stops answering.
+    pub fn poison(&self, why: &str) {
+        let why = self.poison.get_or_init(|| format!("the node has stopped answering and must be restarted: {why}"));
+        for inbox in &self.inboxes {
+            if let Some((fence, _)) = inbox.claim() {
+                inbox.failed(fence, why);
+            }
+        }
+        let error = Error::nothing_done(why);
+        self.close_lobby(&error, || Err(error.clone()));
+    }
+
+    /// What a caller hears whose request was lost on its way.
+    pub fn lost(&self) -> Error {
+        Error::unknown_outcome(self.poisoned().unwrap_or("the shard was lost while the request was under way"))
+    }
+
+    /// What a caller hears of a read that failed. Nothing changes by reading.
+    pub fn read_failed(&self, error: &StoreError) -> Error {
+        if let StoreError::Poisoned(why) = error {
+            self.poison(why);
+        }
+        Error::nothing_done(&error.to_string())
+    }
+
+    /// Notes which queues there are, if that matters.
+    pub fn learn_queues(&self, shard: ShardId) -> Result<(), StoreError> {
+        if !self.config.shard.create_on_use {
+            let queues = view::settings_of(&*self.store, shard)?.queues.into_keys();
+            self.known_queues.write().unwrap_or_else(PoisonError::into_inner).extend(queues);
+        }
+        Ok(())
+    }
+
+    /// Gives a caller its answer.
+    pub fn answer(&self, caller: Caller, outcome: Outcome) {
+        match caller {
+            // Who does not listen any more does not mind.
+            Caller::One(sender) => _ = sender.send(outcome),
+            Caller::Share(share) => share.answer(outcome),
+            Caller::Consumer(sender) => {
+                if let Err(unheard) = sender.send(outcome) {
+                    self.give_back(unheard);
+                }
+            }
+            Caller::Forwarder(shard, key) => {
+                let refused = match outcome {
+                    Ok(_) => None,
+                    Err(Error::Refused(refused)) => Some(refused.to_string()),
+                    // It is not known, so the shard will send it again.
+                    Err(_) => return,
+                };
+                self.inbox(shard).tell(Command::Forwarded { key, refused }, Caller::Nobody);
+            }
+            Caller::Nobody => {}
+        }
+    }
+
+    /// Puts deliveries back that a consumer did not take, so that they do not hang until their leases end.
+    pub fn give_back(&self, unheard: Outcome) {
+        let Ok(Answer::Reserved(deliveries)) = unheard else { return };
+        for delivery in deliveries {
+            let shard = shard_of_key(&delivery.lease.key, self.config.shards);
+            let lease = delivery.lease;
+            let release = Command::Release { lease, back: Back::After(Millis::ZERO), priority: None };
+            self.inbox(shard).tell(release, Caller::Nobody);
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Several shards that look like one.
+
+#![allow(clippy::unwrap_used, reason = "all of this is a test")]
+
+mod stage;
+
+use std::collections::BTreeSet;
+
+use punctual_core::store::{Bodies, Table};
+use punctual_core::view::{Listing, LiveState};
+use punctual_core::{Binding, Ending, Millis, QueueSettings, Refused, Standing, TimeRange, TopicSettings, Unit};
+use punctual_node::{Error, Handle};
+use stage::{PATIENCE, Stage, eventually, finish, is_dry, name, next, task, wait_for};
+
+/// All ids of a list, read in small pages, with the cursor passed on as text.
+async fn all_ids(handle: &Handle, listing: &Listing, limit: usize) -> Vec<String> {
+    let (mut ids, mut cursor) = (Vec::new(), None);
+    loop {
+        let page = handle.list(listing.clone(), cursor, limit, Bodies::Without).await.unwrap();
+        assert!(page.tasks.len() <= limit);
+        ids.extend(page.tasks.into_iter().map(|task| task.id.to_string()));
+        match page.next {
+            Some(next) => cursor = Some(next.to_string().parse().unwrap()),
+            None => return ids,
+        }
+    }
+}
+
+#[tokio::test]
+async fn lists_are_in_order_across_shards() {
+    let Stage { handle, node: _node, .. } = Stage::new(4);
+    let mut expected: Vec<(u64, String)> = (0..60).map(|n| (n * 37 % 60 * 1_000, format!("t{n}"))).collect();
+    for (delay, id) in &expected {
+        let task = task("orders", id).after(Millis(3_600_000 + delay)).key(name("ann"));
+        handle.schedule(task).await.unwrap();
+    }
+    let by_key = Listing::Key { key: name("ann"), table: Table::Live };
+    let in_schedule_order: BTreeSet<String> = expected.iter().map(|(_, id)| id.clone()).collect();
+    assert_eq!(all_ids(&handle, &by_key, 7).await.into_iter().collect::<BTreeSet<_>>(), in_schedule_order);
+
+    expected.sort();
+    let expected: Vec<String> = expected.into_iter().map(|(_, id)| id).collect();
+    for (state, limit) in [(None, 7), (None, 100), (Some(LiveState::Scheduled), 7), (Some(LiveState::Scheduled), 1)] {
+        let listing = Listing::Live { topic: Some(name("orders")), state, wakes: TimeRange::ALL };
+        assert_eq!(all_ids(&handle, &listing, limit).await, expected);
+    }
+    let leased = Listing::Live { topic: None, state: Some(LiveState::Leased), wakes: TimeRange::ALL };
+    assert!(all_ids(&handle, &leased, 7).await.is_empty());
+}
+
+#[tokio::test]
+async fn a_list_that_fits_little_is_in_order_all_the_same() {
+    let Stage { handle, node: _node, .. } = Stage::new(2);
+    // Their leases end among the due times of thousands of others, more than one look at a shard shows.
+    let mut expected: Vec<(u64, String)> = (0..8).map(|n| (30 + n * 41 % 90, format!("held{n}"))).collect();
+    for (minutes, id) in &expected {
+        handle.schedule(task("orders", id)).await.unwrap();
+        let mut reserve = wait_for(&handle, "orders", PATIENCE);
+        reserve.lease = Some(Millis::from_mins(*minutes));
+        assert_eq!(handle.reserve(reserve).await.unwrap()[0].id.as_str(), id);
+    }
+    let others = (0..6_000).map(|n| task("others", &n.to_string()).after(Millis(1_500_000 + n * 1_000)));
+    assert!(handle.schedule_many(others.collect()).await.iter().all(Result::is_ok));
+    expected.sort();
+    let expected: Vec<String> = expected.into_iter().map(|(_, id)| id).collect();
+    let listing = Listing::Live { topic: None, state: Some(LiveState::Leased), wakes: TimeRange::ALL };
+    for limit in [1, 3, 100] {
+        assert_eq!(all_ids(&handle, &listing, limit).await, expected);
+    }
+}
+
+#[tokio::test]
+async fn a_cursor_of_another_node_is_refused() {
+    let Stage { handle, node: _node, .. } = Stage::new(4);
+    let listing = Listing::Dead { topic: None, queue: None, died: TimeRange::ALL };
+    let answer = handle.list(listing, Some("0.0_0.0".parse().unwrap()), 10, Bodies::Without).await;
+    assert!(matches!(answer, Err(Error::Refused(Refused::BadSettings(_)))), "{answer:?}");
+}
+
+#[tokio::test]
+async fn a_broadcast_reaches_all_queues_from_all_shards() {
+    let Stage { handle, node: _node, .. } = Stage::new(4);
+    let feeds = Some(vec![Binding::all(name("mail")), Binding::all(name("stock"))]);
+    handle.put_topic(&name("orders"), TopicSettings { feeds, ..TopicSettings::default() }).await.unwrap();
+    for number in 0..12 {
+        handle.schedule(task("orders", &number.to_string())).await.unwrap();
+    }
+    for queue in ["mail", "stock"] {
+        let mut ids = BTreeSet::new();
+        for _ in 0..12 {
+            let delivery = next(&handle, queue).await;
+            ids.insert(delivery.id);
+            finish(&handle, delivery.lease).await;
+        }
+        assert_eq!(ids.len(), 12);
+        assert!(is_dry(&handle, queue).await);
+    }
+    let task = handle.get(&name("orders"), &name("3")).await.unwrap().unwrap();
+    assert!(matches!(task.delivery.standing, Standing::Finished { ending: Ending::Done, .. }), "{task:?}");
+}
+
+#[tokio::test]
+async fn dead_letters_go_on_to_another_topic_in_another_shard() {
+    let Stage { handle, node: _node, .. } = Stage::new(4);
+    let to_graveyard = QueueSettings { dead_letter: Some(name("graveyard")), ..QueueSettings::default() };
+    handle.put_queue(&name("orders"), to_graveyard).await.unwrap();
+    for number in 0..12 {
+        handle.schedule(task("orders", &number.to_string())).await.unwrap();
+    }
+    for _ in 0..12 {
+        let delivery = next(&handle, "orders").await;
+        handle.reject(delivery.lease, Some("no".into())).await.unwrap();
+    }
+    let mut from = BTreeSet::new();
+    for _ in 0..12 {
+        let delivery = next(&handle, "graveyard").await;
+        let header = |wanted: &str| {
+            let found = delivery.headers.iter().find(|(header, _)| header == wanted);
+            found.map(|(_, value)| value.clone()).unwrap_or_default()
+        };
+        assert_eq!(
+            (header("punctual-dead-topic").as_str(), header("punctual-dead-reason").as_str()),
+            ("orders", "rejected")
+        );
+        from.insert(header("punctual-dead-id"));
+        finish(&handle, delivery.lease.clone()).await;
+    }
+    assert_eq!(from.len(), 12);
+    for number in 0..12 {
+        eventually("the dead letter is gone from where it died", async || {
+            let task = handle.get(&name("orders"), &name(&number.to_string())).await.unwrap().unwrap();
+            matches!(task.delivery.standing, Standing::Finished { ending: Ending::Forwarded, .. })
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn pausing_a_topic_holds_in_shards_that_have_not_seen_it() {
+    let Stage { handle, node: _node, .. } = Stage::new(4);
+    let orders = name("orders");
+    assert_eq!(handle.pause_topic(&orders).await, Err(Error::Refused(Refused::NoSuchTopic(orders.clone()))));
+    handle.schedule(task("orders", "first")).await.unwrap();
+    assert!(handle.pause_topic(&orders).await.unwrap().paused);
+    for number in 0..16 {
+        let answer = handle.schedule(task("orders", &number.to_string())).await;
+        assert_eq!(answer, Err(Error::Refused(Refused::TopicPaused(orders.clone()))));
+    }
+    assert!(!handle.resume_topic(&orders).await.unwrap().paused);
+    for number in 0..16 {
+        handle.schedule(task("orders", &number.to_string())).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_paused_queue_hands_nothing_out_until_it_is_resumed() {
+    let Stage { handle, node: _node, .. } = Stage::new(4);
+    let orders = name("orders");
+    handle.put_queue(&orders, QueueSettings::default()).await.unwrap();
+    handle.pause_queue(&orders, None).await.unwrap();
+    for number in 0..8 {
+        handle.schedule(task("orders", &number.to_string())).await.unwrap();
+    }
+    eventually("all are ready", async || handle.counts().await.unwrap().queues[0].ready == 8).await;
+    assert!(is_dry(&handle, "orders").await);
+    let waiting = tokio::spawn({
+        let handle = handle.clone();
+        async move { next(&handle, "orders").await }
+    });
+    eventually("the consumer waits", async || handle.stats().waiting_consumers == 1).await;
+    handle.resume_queue(&orders).await.unwrap();
+    waiting.await.unwrap();
+
+    let until = handle.now().plus(Millis(80));
+    handle.pause_queue(&orders, Some(until)).await.unwrap();
+    next(&handle, "orders").await;
+    assert!(handle.now() >= until);
+}
+
+#[tokio::test]
+async fn settings_counts_and_forecasts_are_those_of_all_shards() {
+    let Stage { handle, node: _node, .. } = Stage::new(4);
+    for number in 0..20 {
+        let topic = if number % 2 == 0 { "even" } else { "odd" };
+        handle.schedule(task(topic, &number.to_string()).after(Millis::from_mins(90))).await.unwrap();
+    }
+    let owned = TopicSettings { owner: Some("ann".into()), ..TopicSettings::default() };
+    handle.put_topic(&name("even"), owned.clone()).await.unwrap();
+    let topics = handle.topics().await.unwrap();
+    assert_eq!(topics.keys().map(|topic| topic.as_str()).collect::<Vec<_>>(), ["even", "odd"]);
+    assert_eq!(topics[&name("even")], owned);
+    assert!(handle.queues().await.unwrap().contains_key(&name("odd")));
+
+    let counts = handle.counts().await.unwrap();
+    let waiting: Vec<(&str, u64)> = counts.topics.iter().map(|topic| (topic.name.as_str(), topic.waiting)).collect();
+    assert_eq!(waiting, [("even", 10), ("odd", 10)]);
+    let forecast = handle.forecast(Unit::Hour, 4).await.unwrap();
+    assert_eq!((forecast.len(), forecast.iter().map(|(_, count)| count).sum::<u64>()), (4, 20));
+}
+
+#[tokio::test]
+async fn a_topic_is_deleted_everywhere_or_nowhere() {
+    let Stage { handle, node: _node, .. } = Stage::new(4);
+    let orders = name("orders");
+    handle.put_topic(&orders, TopicSettings { priority: 7, ..TopicSettings::default() }).await.unwrap();
+    handle.schedule(task("orders", "only").after(Millis::from_hours(1))).await.unwrap();
+    let answer = handle.delete_topic(&orders, false).await;
+    assert_eq!(answer, Err(Error::Refused(Refused::NotEmpty { name: orders.clone(), rows: 1 })));
+    assert_eq!(handle.topics().await.unwrap()[&orders].priority, 7);
+    assert_eq!(handle.delete_topic(&orders, true).await, Ok(1));
+    assert_eq!(handle.topics().await.unwrap().len(), 0);
+    assert_eq!(handle.delete_topic(&orders, true).await, Err(Error::Refused(Refused::NoSuchTopic(orders))));
+}

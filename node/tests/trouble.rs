@@ -1,0 +1,352 @@
+//! What callers hear when the store, the clock or another node gets in the way.
+
+#![allow(clippy::unwrap_used, reason = "all of this is a test")]
+
+mod stage;
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use punctual_core::store::{
+    Batch, Bodies, Claim, Fence, Fenced, Find, Key, Owner, Position, Row, Scan, ShardId, Store, StoreError, Tally,
+};
+use punctual_core::{Ending, Millis, Name, QueueSettings, Rate, Refused, ScheduleOutcome, Standing, TopicSettings};
+use punctual_memory::{Fate, MemoryStore};
+use punctual_node::{Error, Node, NodeConfig, StartError};
+use stage::{MovedClock, Stage, config, eventually, finish, is_created, is_dry, name, next, schedule_until_back, task};
+
+#[tokio::test]
+async fn a_full_inbox_is_answered_as_overload() {
+    let stage = Stage::with(NodeConfig { inbox: 10, ..config(1) });
+    let tasks = (0..100).map(|n| task("orders", &n.to_string())).collect();
+    let answers = stage.handle.schedule_many(tasks).await;
+    let overloaded = answers.iter().filter(|answer| **answer == Err(Error::Overloaded)).count();
+    assert_eq!((answers.iter().filter(|answer| answer.is_ok()).count(), overloaded), (10, 90));
+
+    let gate = stage.close_gate();
+    let mut calls = Vec::new();
+    eventually("the inbox is full", async || {
+        for _ in 0..20 {
+            let (handle, id) = (stage.handle.clone(), calls.len().to_string());
+            calls.push(tokio::spawn(async move { handle.schedule(task("more", &id)).await }));
+        }
+        stage.handle.stats().inboxes == [10]
+    })
+    .await;
+    assert_eq!(stage.handle.schedule(task("more", "last")).await, Err(Error::Overloaded));
+    gate.open();
+    for call in calls {
+        let answer = call.await.unwrap();
+        assert!(matches!(answer, Ok(_) | Err(Error::Overloaded)), "{answer:?}");
+    }
+    assert!(is_created(&stage.handle.schedule(task("more", "last")).await.unwrap()));
+}
+
+#[tokio::test]
+async fn a_topic_over_its_rate_is_refused_with_a_time_to_wait() {
+    let Stage { handle, node: _node, .. } = Stage::new(4);
+    let rate = Some(Rate { per_second: 1, burst: 3 });
+    handle.put_topic(&name("orders"), TopicSettings { rate, ..TopicSettings::default() }).await.unwrap();
+    let tasks = (0..8).map(|n| task("orders", &n.to_string())).collect();
+    let answers = handle.schedule_many(tasks).await;
+    let taken = answers.iter().filter(|answer| answer.is_ok()).count();
+    assert!((3..8).contains(&taken), "{answers:?}");
+    let refused = handle.schedule(task("orders", "x")).await;
+    let Err(Error::Refused(Refused::RateLimited { retry_after, .. })) = refused else { panic!("{refused:?}") };
+    assert!(retry_after > Millis::ZERO);
+    assert!(handle.schedule(task("others", "x")).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_failed_commit_is_answered_as_unknown_and_a_retry_is_safe() {
+    for (fate, existed) in [(Fate::Lost, false), (Fate::Kept, true)] {
+        let Stage { handle, store, node: _node, .. } = Stage::new(1);
+        handle.schedule(task("orders", "before").after(Millis(300))).await.unwrap();
+        store.faults().fail_next_commit(fate);
+        let answer = handle.schedule(task("orders", "7").after(Millis(300))).await;
+        assert!(matches!(&answer, Err(Error::Unavailable(why)) if why.contains("unknown")), "{answer:?}");
+        let again = schedule_until_back(&handle, task("orders", "7").after(Millis(300))).await;
+        assert_eq!(matches!(again.outcome, ScheduleOutcome::Existed(_)), existed, "{again:?}");
+        let mut ids = [next(&handle, "orders").await.id, next(&handle, "orders").await.id];
+        ids.sort();
+        assert_eq!(ids, [name("7"), name("before")]);
+        assert!(is_dry(&handle, "orders").await);
+        assert_eq!(handle.stats().failed_commits, 1);
+    }
+}
+
+#[tokio::test]
+async fn other_shards_go_on_when_one_fails() {
+    let Stage { handle, store, node: _node, .. } = Stage::new(4);
+    let ids: Vec<String> = (0..16).map(|number| number.to_string()).collect();
+    store.faults().fail_next_commit(Fate::Lost);
+    assert!(handle.schedule(task("orders", &ids[0])).await.is_err());
+    let failed = punctual_node::shard_of("orders", &ids[0], 4);
+    for id in ids.iter().filter(|id| punctual_node::shard_of("orders", id, 4) != failed) {
+        assert!(handle.schedule(task("orders", id)).await.is_ok());
+    }
+    schedule_until_back(&handle, task("orders", &ids[0])).await;
+}
+
+#[tokio::test]
+async fn a_waiting_consumer_survives_the_loss_of_a_shard() {
+    let Stage { handle, store, node: _node, .. } = Stage::new(1);
+    let waiting = tokio::spawn({
+        let handle = handle.clone();
+        async move { next(&handle, "orders").await }
+    });
+    eventually("the consumer waits", async || handle.stats().waiting_consumers == 1).await;
+    store.faults().fail_next_commit(Fate::Lost);
+    assert!(handle.schedule(task("others", "x")).await.is_err());
+    schedule_until_back(&handle, task("orders", "7")).await;
+    assert_eq!(waiting.await.unwrap().id, name("7"));
+}
+
+#[tokio::test]
+async fn a_store_that_is_cut_off_is_waited_for() {
+    let Stage { handle, store, node: _node, .. } = Stage::new(2);
+    handle.schedule(task("orders", "before").after(Millis(20))).await.unwrap();
+    store.faults().cut();
+    for number in 0..10 {
+        let answer = handle.schedule(task("orders", &number.to_string())).await;
+        assert!(matches!(answer, Err(Error::Unavailable(_))), "{answer:?}");
+        assert!(matches!(handle.get(&name("orders"), &name("x")).await, Err(Error::Unavailable(_))));
+    }
+    store.faults().heal();
+    schedule_until_back(&handle, task("orders", "after")).await;
+    next(&handle, "orders").await;
+    next(&handle, "orders").await;
+}
+
+#[tokio::test]
+async fn a_poisoned_store_stops_the_node_from_answering() {
+    let Stage { handle, store, node, .. } = Stage::new(2);
+    handle.schedule(task("orders", "7")).await.unwrap();
+    let waiting = tokio::spawn({
+        let handle = handle.clone();
+        async move { handle.reserve(stage::wait_for(&handle, "others", stage::PATIENCE)).await }
+    });
+    eventually("the consumer waits", async || handle.stats().waiting_consumers == 1).await;
+    store.faults().poison("the disk did not sync");
+    assert!(handle.schedule(task("orders", "8")).await.is_err());
+    let refusal = |error: Error| matches!(error, Error::Unavailable(why) if why.contains("the disk did not sync"));
+    assert!(refusal(waiting.await.unwrap().unwrap_err()));
+    store.faults().heal();
+    // The store may be well again; what this node has in memory is not.
+    assert!(refusal(handle.schedule(task("orders", "9")).await.unwrap_err()));
+    assert!(refusal(handle.get(&name("orders"), &name("7")).await.unwrap_err()));
+    assert!(refusal(handle.reserve(stage::wait_for(&handle, "orders", Duration::ZERO)).await.unwrap_err()));
+    assert!(refusal(handle.counts().await.unwrap_err()));
+    node.stop();
+}
+
+#[tokio::test]
+async fn a_bug_under_a_commit_stops_the_node_from_answering() {
+    let Stage { handle, store, node, .. } = Stage::new(2);
+    store.faults().slow_down(|| panic!("the test wants this"));
+    let answer = handle.schedule(task("orders", "7")).await;
+    assert!(matches!(&answer, Err(Error::Unavailable(why)) if why.contains("unknown")), "{answer:?}");
+    eventually("everything is refused", async || {
+        let answers = handle.schedule_many((0..8).map(|n| task("orders", &n.to_string())).collect()).await;
+        answers.iter().all(|answer| matches!(answer, Err(Error::Unavailable(why)) if why.contains("restarted")))
+    })
+    .await;
+    node.stop();
+}
+
+#[tokio::test]
+async fn a_shard_that_was_fenced_off_is_claimed_again() {
+    let Stage { handle, store, node: _node, .. } = Stage::new(1);
+    handle.schedule(task("orders", "1")).await.unwrap();
+    store.claim(ShardId(0), &name("node"), Millis::from_secs(10)).unwrap();
+    let answer = handle.schedule(task("orders", "2")).await;
+    assert!(matches!(answer, Err(Error::Unavailable(_))), "{answer:?}");
+    assert!(is_created(&schedule_until_back(&handle, task("orders", "2")).await));
+    next(&handle, "orders").await;
+    next(&handle, "orders").await;
+}
+
+/// A store that one of two nodes cannot reach to keep its claims.
+struct Apart {
+    store: Arc<MemoryStore>,
+    is_apart: AtomicBool,
+}
+
+impl Apart {
+    fn reach(&self) -> Result<(), StoreError> {
+        let is_apart = self.is_apart.load(Ordering::SeqCst);
+        if is_apart { Err(StoreError::Unavailable("out of reach".into())) } else { Ok(()) }
+    }
+}
+
+impl Store for Apart {
+    fn claim(&self, shard: ShardId, node: &Name, lease: Millis) -> Result<Claim, StoreError> {
+        self.reach()?;
+        self.store.claim(shard, node, lease)
+    }
+    fn renew(&self, shard: ShardId, fence: Fence, lease: Millis) -> Result<(), StoreError> {
+        self.reach()?;
+        self.store.renew(shard, fence, lease)
+    }
+    fn release(&self, shard: ShardId, fence: Fence) -> Result<(), StoreError> {
+        self.store.release(shard, fence)
+    }
+    fn owners(&self) -> Result<Vec<Owner>, StoreError> {
+        self.store.owners()
+    }
+    fn get(&self, shard: ShardId, keys: &[Key], bodies: Bodies) -> Result<Vec<Option<Row>>, StoreError> {
+        self.store.get(shard, keys, bodies)
+    }
+    fn fetch(&self, shard: ShardId, positions: &[Position], bodies: Bodies) -> Result<Vec<Option<Row>>, StoreError> {
+        self.store.fetch(shard, positions, bodies)
+    }
+    fn scan(&self, shard: ShardId, scan: &Scan) -> Result<Vec<Row>, StoreError> {
+        self.store.scan(shard, scan)
+    }
+    fn find(&self, shard: ShardId, find: &Find) -> Result<Vec<Row>, StoreError> {
+        self.store.find(shard, find)
+    }
+    fn tallies(&self, shard: ShardId) -> Result<Vec<(Tally, i64)>, StoreError> {
+        self.store.tallies(shard)
+    }
+    fn commit(&self, batches: Vec<Batch>) -> Result<Vec<Result<(), Fenced>>, StoreError> {
+        self.store.commit(batches)
+    }
+}
+
+#[tokio::test]
+async fn a_node_that_cannot_renew_its_claims_loses_them_to_another() {
+    let clock = Arc::new(MovedClock::default());
+    let store = Arc::new(MemoryStore::new(clock.clone()));
+    let apart = Arc::new(Apart { store: store.clone(), is_apart: AtomicBool::new(false) });
+    let short = |node: &str| NodeConfig { name: name(node), ownership: Millis(300), ..config(2) };
+    let first = Node::start(short("first"), apart.clone(), clock.clone()).unwrap();
+    for number in 0..8 {
+        first.handle().schedule(task("orders", &number.to_string())).await.unwrap();
+    }
+    let held = Node::start(short("second"), store.clone(), clock.clone());
+    assert!(matches!(held.unwrap_err(), StartError::Held { by, .. } if by == name("first")));
+    // While claims are renewed, they last.
+    tokio::time::sleep(Duration::from_millis(700)).await;
+    first.handle().schedule(task("orders", "8")).await.unwrap();
+
+    apart.is_apart.store(true, Ordering::SeqCst);
+    let mut second = None;
+    eventually("the claims are over", async || {
+        second = Node::start(short("second"), store.clone(), clock.clone()).ok();
+        second.is_some()
+    })
+    .await;
+    let second = second.unwrap();
+    for number in 0..8 {
+        let answer = first.handle().schedule(task("orders", &format!("late-{number}"))).await;
+        assert!(matches!(answer, Err(Error::Unavailable(_))), "{answer:?}");
+    }
+    apart.is_apart.store(false, Ordering::SeqCst);
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let answer = first.handle().schedule(task("orders", "late")).await;
+    assert!(matches!(&answer, Err(Error::Unavailable(why)) if why.contains("second")), "{answer:?}");
+    for _ in 0..9 {
+        let delivery = next(&second.handle(), "orders").await;
+        finish(&second.handle(), delivery.lease).await;
+    }
+    assert!(is_dry(&second.handle(), "orders").await);
+    first.stop();
+    second.stop();
+}
+
+#[tokio::test]
+async fn slow_commits_do_not_reorder_answers() {
+    let Stage { handle, store, node: _node, .. } = Stage::with(NodeConfig { step: 3, ..config(1) });
+    let commits = AtomicUsize::new(0);
+    store.faults().slow_down(move || {
+        let number = commits.fetch_add(1, Ordering::SeqCst);
+        std::thread::sleep(Duration::from_millis([7, 0, 3][number % 3]));
+    });
+    let order = Arc::new(Mutex::new(Vec::new()));
+    // One thread runs the calls, so they are sent, and woken, in their order.
+    let mut calls = Vec::new();
+    for number in 0..100 {
+        let (handle, order) = (handle.clone(), order.clone());
+        calls.push(tokio::spawn(async move {
+            // Some change nothing, and still wait for what came before.
+            let id = if number % 4 == 3 { number - 1 } else { number };
+            handle.schedule(task("orders", &id.to_string()).after(Millis::from_hours(1))).await.unwrap();
+            order.lock().unwrap().push(number);
+        }));
+    }
+    for call in calls {
+        call.await.unwrap();
+    }
+    assert!(order.lock().unwrap().is_sorted(), "{order:?}");
+}
+
+#[tokio::test]
+async fn a_clock_that_is_set_back_fires_nothing_early() {
+    let Stage { handle, clock, node: _node, .. } = Stage::new(1);
+    handle.schedule(task("orders", "7").after(Millis(100))).await.unwrap();
+    clock.step(-3_600_000);
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert!(is_dry(&handle, "orders").await);
+    // What needs no time to pass goes on, at the latest time that was seen.
+    handle.schedule(task("others", "8")).await.unwrap();
+    let delivery = next(&handle, "others").await;
+    finish(&handle, delivery.lease).await;
+    clock.step(3_600_000);
+    assert_eq!(next(&handle, "orders").await.id, name("7"));
+}
+
+#[tokio::test]
+async fn a_clock_that_is_set_forward_is_noticed() {
+    let Stage { handle, clock, node: _node, .. } = Stage::new(2);
+    handle.schedule(task("orders", "7").after(Millis::from_hours(20))).await.unwrap();
+    let waiting = tokio::spawn({
+        let handle = handle.clone();
+        let mut reserve = stage::wait_for(&handle, "orders", Duration::from_secs(90_000));
+        reserve.max = 2;
+        async move { handle.reserve(reserve).await.unwrap() }
+    });
+    eventually("the consumer waits", async || handle.stats().waiting_consumers == 1).await;
+    clock.step(20 * 3_600_000);
+    assert_eq!(waiting.await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_dead_letter_goes_on_once_even_if_word_of_its_arrival_is_lost() {
+    // One step at a time, so that each has a commit of its own.
+    let Stage { handle, store, clock, node: _node } = Stage::with(NodeConfig { in_flight: 1, ..config(1) });
+    let to_graveyard = QueueSettings { dead_letter: Some(name("graveyard")), ..QueueSettings::default() };
+    handle.put_queue(&name("orders"), to_graveyard).await.unwrap();
+    handle.put_topic(&name("graveyard"), TopicSettings::default()).await.unwrap();
+    handle.schedule(task("orders", "7")).await.unwrap();
+    let delivery = next(&handle, "orders").await;
+    // First the rejection is written, then that it is sent on, then that it has arrived.
+    let (commits, faulty) = (AtomicUsize::new(0), Arc::downgrade(&store));
+    store.faults().slow_down(move || {
+        if commits.fetch_add(1, Ordering::SeqCst) == 2
+            && let Some(store) = faulty.upgrade()
+        {
+            store.faults().fail_next_commit(Fate::Kept);
+        }
+    });
+    handle.reject(delivery.lease, None).await.unwrap();
+    eventually("the third commit fails", async || handle.stats().failed_commits == 1).await;
+    store.faults().heal();
+    let arrived = loop {
+        // The shard may not be back yet; then a consumer only waits longer.
+        let delivery = next(&handle, "graveyard").await;
+        if delivery.headers.iter().any(|(header, value)| header == "punctual-dead-id" && value == "7") {
+            break delivery;
+        }
+    };
+    let sent_on = async || {
+        let task = handle.get(&name("orders"), &name("7")).await.unwrap().unwrap();
+        matches!(task.delivery.standing, Standing::Finished { ending: Ending::Forwarded, .. })
+    };
+    assert!(!sent_on().await, "word of the arrival was lost");
+    finish(&handle, arrived.lease).await;
+    clock.step(61_000);
+    eventually("word of the arrival comes", sent_on).await;
+    assert!(is_dry(&handle, "graveyard").await, "it arrived once");
+}
