@@ -1,0 +1,44 @@
+//! A markdown table whose columns are aligned, so that it reads as well in a terminal as on a page.
+
+pub struct Table {
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    pub fn new(headings: &[&str]) -> Self {
+        Table { rows: vec![headings.iter().map(ToString::to_string).collect()] }
+    }
+
+    pub fn row(&mut self, cells: Vec<String>) {
+        assert_eq!(cells.len(), self.rows[0].len(), "a cell for each heading");
+        self.rows.push(cells);
+    }
+
+    /// The first column is text and stands left; the others are numbers and stand right.
+    pub fn print(&self) {
+        let columns = 0..self.rows[0].len();
+        let widths: Vec<usize> =
+            columns.map(|column| self.rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0)).collect();
+        for (number, row) in self.rows.iter().enumerate() {
+            let cells: Vec<String> = row
+                .iter()
+                .zip(&widths)
+                .enumerate()
+                .map(|(column, (cell, &width))| match column {
+                    0 => format!("{cell:<width$}"),
+                    _ => format!("{cell:>width$}"),
+                })
+                .collect();
+            println!("| {} |", cells.join(" | "));
+            if number == 0 {
+                let rules: Vec<String> = widths
+                    .iter()
+                    .enumerate()
+                    .map(|(column, width)| if column == 0 { "-".repeat(*width) } else { "-".repeat(width - 1) + ":" })
+                    .collect();
+                println!("| {} |", rules.join(" | "));
+            }
+        }
+        println!();
+    }
+}
