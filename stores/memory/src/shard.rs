@@ -88,8 +88,13 @@ impl Shard {
             }
             Change::Insert { row, replaces: Some(place) } => {
                 self.check_place(place);
-                let same = place.key == row.key && place.position.seq == row.seq;
-                assert!(same, "a row keeps key and number: {:?} was to replace {place:?}", row.place());
+                assert!(
+                    place.key == row.key,
+                    "a row is replaced under its key: {:?} was to replace {place:?}",
+                    row.place()
+                );
+                let number = self.numbers.get(row.seq).filter(|_| row.seq != place.position.seq);
+                assert!(number.is_none(), "a number is given once: {:?} {}", row.place(), self.meets(number));
                 check_settings(place, row.table);
             }
             Change::Update { place, table, .. } => {
@@ -127,6 +132,10 @@ impl Shard {
         let old = std::mem::replace(&mut self.rows[slot], row);
         index(&mut self.tables, old.table).remove(old.position(), old.group.as_ref());
         let row = &self.rows[slot];
+        if old.seq != row.seq {
+            self.numbers.remove(old.seq);
+            self.numbers.insert(row.seq, slot);
+        }
         index(&mut self.tables, row.table).add(row.position(), row.group.as_ref(), slot);
     }
 

@@ -113,7 +113,12 @@ impl Run {
             0 | 1 => Change::Remove { place: old.place() },
             2 => {
                 let (group, body) = (self.random.one_in(2).then(|| self.group()), self.bytes(100));
-                let row = Row { table, key, seq: old.seq, at, group, state, body };
+                let mut seq = old.seq;
+                if self.random.one_in(2) {
+                    self.last_seq += 1;
+                    seq = self.last_seq;
+                }
+                let row = Row { table, key, seq, at, group, state, body };
                 Change::Insert { row, replaces: Some(old.place()) }
             }
             3 => Change::Update { place: old.place(), table: old.table, at: old.at, state },

@@ -20,7 +20,8 @@ super::facts![
     a_row_moves_between_the_tables_with_all_it_has,
     a_removed_row_is_gone_from_every_read,
     a_removed_key_can_be_inserted_again,
-    an_insert_replaces_the_row_of_its_key_and_number,
+    an_insert_replaces_the_row_of_its_key,
+    a_replacement_may_have_another_number,
     a_replacement_may_stand_in_another_table,
     settings_and_other_rows_may_share_a_key,
     reads_without_bodies_give_all_but_the_bodies,
@@ -182,7 +183,7 @@ fn a_removed_key_can_be_inserted_again(stage: &mut Stage<'_>) -> Outcome {
     stage.expect_rows(&[second])
 }
 
-fn an_insert_replaces_the_row_of_its_key_and_number(stage: &mut Stage<'_>) -> Outcome {
+fn an_insert_replaces_the_row_of_its_key(stage: &mut Stage<'_>) -> Outcome {
     for (n, table) in (1..).zip(Table::ALL) {
         let old = Row { group: Some(name("old")), ..row(table, &n.to_string(), n, 0) };
         let new = Row { state: "new".into(), body: "other body".into(), group: Some(name("new")), ..old.clone() };
@@ -193,6 +194,17 @@ fn an_insert_replaces_the_row_of_its_key_and_number(stage: &mut Stage<'_>) -> Ou
         same_rows("find in the new group", &stage.find(&members(table, "new"))?, &[new])?;
     }
     Ok(())
+}
+
+fn a_replacement_may_have_another_number(stage: &mut Stage<'_>) -> Outcome {
+    let old = Row { group: Some(name("both")), ..row(Table::Live, "1", 1, 1_000) };
+    let new = Row { seq: 9, body: "other".into(), ..old.clone() };
+    stage.commit(vec![insert(&old)])?;
+    stage.commit(vec![Change::Insert { row: new.clone(), replaces: Some(old.place()) }])?;
+    same("fetch at the old position", stage.fetch(old.position())?, None)?;
+    same("fetch at the new position", stage.fetch(new.position())?, Some(new.clone()))?;
+    same_rows("find in the group", &stage.find(&members(Table::Live, "both"))?, std::slice::from_ref(&new))?;
+    stage.expect_rows(&[new])
 }
 
 fn a_replacement_may_stand_in_another_table(stage: &mut Stage<'_>) -> Outcome {

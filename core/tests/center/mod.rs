@@ -1,0 +1,215 @@
+//! A whole delay center on one thread, with a clock that stands still until it is told to move.
+#![allow(dead_code, reason = "each test file uses its own part of it")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use punctual_core::store::{Claim, ShardId, Store};
+use punctual_core::{
+    Answer, Board, Clock, Command, Delivery, Forward, Lease, Millis, Name, QueueSettings, Reply, Request, Reserve,
+    Ruling, Schedule, Scheduled, Shard, ShardConfig, Standing, Task, Timestamp, TopicSettings, view,
+};
+use punctual_memory::MemoryStore;
+
+pub const SHARD: ShardId = ShardId(0);
+/// When every test begins.
+pub const START: u64 = 1_000_000;
+
+pub struct Center {
+    pub store: Arc<MemoryStore>,
+    pub shard: Shard<u64>,
+    pub board: Board<u64>,
+    pub config: ShardConfig,
+    clock: Arc<ManualClock>,
+    next_reply: u64,
+    answers: Vec<(u64, Reply)>,
+    pub forwards: Vec<Forward>,
+}
+
+struct ManualClock(AtomicU64);
+
+impl Clock for ManualClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.0.load(Ordering::Relaxed))
+    }
+}
+
+pub fn name(text: &str) -> Name {
+    Name::new(text).unwrap()
+}
+
+pub fn at(millis: u64) -> Timestamp {
+    Timestamp::from_millis(START + millis)
+}
+
+/// A task of topic `t` with this id, due so many milliseconds from now, whose body is its id.
+pub fn task(id: &str, delay: u64) -> Task {
+    Task::new(name("t"), id.to_owned()).id(name(id)).after(Millis(delay))
+}
+
+impl Center {
+    pub fn new() -> Center {
+        Center::with(ShardConfig::default())
+    }
+
+    pub fn with(config: ShardConfig) -> Center {
+        let clock = Arc::new(ManualClock(AtomicU64::new(START)));
+        let store = Arc::new(MemoryStore::new(clock.clone()));
+        let shard = open(&store, &config, clock.now());
+        let board = Board::default();
+        let mut center =
+            Center { store, shard, board, config, clock, next_reply: 0, answers: Vec::new(), forwards: Vec::new() };
+        center.settle();
+        center
+    }
+
+    /// Forgets all that is in memory and opens the shard again.
+    pub fn restart(&mut self) {
+        self.shard = open(&self.store, &self.config, self.clock.now());
+        self.board = Board::default();
+        self.settle();
+    }
+
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// Lets time pass and everything happen that is due by then.
+    pub fn pass(&mut self, millis: u64) {
+        self.clock.0.fetch_add(millis, Ordering::Relaxed);
+        self.settle();
+    }
+
+    /// Sets the clock, which may be back.
+    pub fn set_clock(&mut self, to: Timestamp) {
+        self.clock.0.store(to.as_millis(), Ordering::Relaxed);
+        self.settle();
+    }
+
+    /// Steps until there is nothing more to do at this time.
+    pub fn settle(&mut self) {
+        for _ in 0..10_000 {
+            if self.step(Vec::new()) > self.shard.now() {
+                return;
+            }
+        }
+        panic!("the shard does not come to rest");
+    }
+
+    fn step(&mut self, requests: Vec<Request<u64>>) -> Timestamp {
+        let output = self.shard.step(self.clock.now(), requests, &*self.store, &mut self.board).unwrap();
+        for verdict in self.store.commit(output.batch.into_iter().collect()).unwrap() {
+            verdict.unwrap();
+        }
+        self.shard.committed(output.step);
+        self.answers.extend(output.answers);
+        self.forwards.extend(output.forwards);
+        output.wake
+    }
+
+    pub fn ask(&mut self, command: Command) -> Reply {
+        self.next_reply += 1;
+        let reply = self.next_reply;
+        self.step(vec![Request { command, reply }]);
+        self.settle();
+        self.answer(reply).expect("it is answered")
+    }
+
+    /// The answer to an earlier request, if it has come.
+    pub fn answer(&mut self, reply: u64) -> Option<Reply> {
+        let index = self.answers.iter().position(|(known, _)| *known == reply)?;
+        Some(self.answers.remove(index).1)
+    }
+
+    pub fn try_schedule(&mut self, mut task: Task) -> Reply {
+        let id = task.id.take().expect("tests name their tasks");
+        self.ask(Command::Schedule(Box::new(Schedule { task, id, id_is_new: false })))
+    }
+
+    pub fn schedule(&mut self, task: Task) -> Scheduled {
+        match self.try_schedule(task) {
+            Ok(Answer::Scheduled(scheduled)) => scheduled,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub fn cancel(&mut self, id: &str) -> Ruling<()> {
+        match self.ask(Command::Cancel { topic: name("t"), id: name(id) }) {
+            Ok(Answer::Cancelled(ruling)) => ruling,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Puts a consumer on the board; its answer comes under the number given back.
+    pub fn wait_for(&mut self, queues: &[&str], max: usize, millis: u64, consumer: &str) -> u64 {
+        self.next_reply += 1;
+        let reserve = Reserve {
+            queues: queues.iter().map(|queue| name(queue)).collect(),
+            max,
+            lease: None,
+            until: self.now().plus(Millis(millis)),
+            consumer: name(consumer),
+        };
+        self.board.post(reserve, self.next_reply);
+        self.settle();
+        self.next_reply
+    }
+
+    /// What a consumer that came earlier was given; `None` if it still waits.
+    pub fn given(&mut self, reply: u64) -> Option<Vec<Delivery>> {
+        match self.answer(reply)? {
+            Ok(Answer::Reserved(deliveries)) => Some(deliveries),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// What queue `t` has to give now.
+    pub fn take(&mut self, max: usize) -> Vec<Delivery> {
+        self.take_from("t", max)
+    }
+
+    pub fn take_from(&mut self, queue: &str, max: usize) -> Vec<Delivery> {
+        let reply = self.wait_for(&[queue], max, 0, "consumer");
+        self.given(reply).expect("who does not wait is answered")
+    }
+
+    pub fn take_one(&mut self) -> Delivery {
+        self.take(1).pop().expect("something is ready")
+    }
+
+    /// The ids that queue `t` has to give now, in order; they are taken.
+    pub fn take_ids(&mut self) -> Vec<String> {
+        self.take(100).into_iter().map(|delivery| delivery.id.to_string()).collect()
+    }
+
+    pub fn acknowledge(&mut self, lease: &Lease) -> Reply {
+        self.ask(Command::Acknowledge(lease.clone()))
+    }
+
+    pub fn put_queue(&mut self, queue: &str, settings: QueueSettings) {
+        self.ask(Command::PutQueue { name: name(queue), settings: Box::new(settings) }).unwrap();
+    }
+
+    pub fn put_topic(&mut self, topic: &str, settings: TopicSettings) {
+        self.ask(Command::PutTopic { name: name(topic), settings: Box::new(settings) }).unwrap();
+    }
+
+    /// Where a task of topic `t` stands according to the store.
+    pub fn standing(&self, id: &str) -> Option<Standing> {
+        view::get(&*self.store, SHARD, &name("t"), &name(id), self.now()).unwrap().map(|task| task.delivery.standing)
+    }
+
+    /// Ready, leased and dead of a queue.
+    pub fn queue_counts(&self, queue: &str) -> (u64, u64, u64) {
+        let counts = self.shard.counts();
+        let queue = counts.queues.iter().find(|known| known.name == name(queue)).expect("the queue is there");
+        (queue.ready, queue.leased, queue.dead)
+    }
+}
+
+fn open(store: &MemoryStore, config: &ShardConfig, now: Timestamp) -> Shard<u64> {
+    match store.claim(SHARD, &name("node"), Millis::from_hours(1)).unwrap() {
+        Claim::Granted(fence) => Shard::open(SHARD, fence, config.clone(), now, store).unwrap(),
+        held => panic!("{held:?}"),
+    }
+}

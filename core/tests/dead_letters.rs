@@ -1,0 +1,172 @@
+//! Facts about dead letters and history: kept, listed, replayed, purged, sent on.
+
+mod center;
+
+use center::{Center, SHARD, at, name, task};
+use punctual_core::store::{Bodies, Position};
+use punctual_core::view::{self, Listing};
+use punctual_core::{
+    Answer, Command, Ending, Matching, Millis, Overflow, QueueSettings, Reason, Refused, Schedule, Selected, Standing,
+    Sweep, SweepAction, Swept, TimeRange, TopicSettings,
+};
+
+fn bury(center: &mut Center, id: &str) {
+    center.schedule(task(id, 0));
+    let lease = center.take_one().lease;
+    center.ask(Command::Reject { lease, note: Some("no".into()) }).unwrap();
+}
+
+fn selected(id: &str) -> Selected {
+    Selected { topic: name("t"), id: name(id), queue: None }
+}
+
+fn all_dead(action: SweepAction, dry_run: bool) -> Command {
+    let matching = Matching::Dead { topic: None, queue: Some(name("t")), died: TimeRange::ALL };
+    Command::Sweep(Box::new(Sweep { matching, action, dry_run }))
+}
+
+#[test]
+fn a_dead_letter_is_kept_until_it_is_replayed() {
+    let mut center = Center::new();
+    bury(&mut center, "a");
+    center.pass(400 * 24 * 3_600_000);
+    assert_eq!(center.queue_counts("t"), (0, 0, 1));
+    assert_eq!(center.ask(Command::Replay(selected("a"))), Ok(Answer::Replayed));
+    let delivery = center.take_one();
+    assert_eq!((delivery.attempt, delivery.due), (1, center.now()));
+}
+
+#[test]
+fn a_purged_dead_letter_is_gone() {
+    let mut center = Center::new();
+    bury(&mut center, "a");
+    assert_eq!(center.ask(Command::Purge(selected("a"))), Ok(Answer::Purged));
+    assert_eq!(center.standing("a"), None);
+    assert_eq!(center.ask(Command::Purge(selected("a"))), Err(Refused::NothingThere));
+}
+
+#[test]
+fn a_queues_retention_removes_its_dead_letters() {
+    let mut center = Center::new();
+    center.put_queue("t", QueueSettings { dead_retention: Some(Millis(1_000)), ..QueueSettings::default() });
+    bury(&mut center, "a");
+    center.pass(999);
+    assert!(center.standing("a").is_some());
+    center.pass(1);
+    assert_eq!(center.standing("a"), None);
+    assert_eq!(center.queue_counts("t"), (0, 0, 0));
+}
+
+#[test]
+fn all_dead_letters_that_match_are_replayed_or_purged_and_a_dry_run_only_counts() {
+    let mut center = Center::new();
+    for number in 0..600 {
+        bury(&mut center, &number.to_string());
+    }
+    let all = Swept { matched: 600, changed: 600, too_late: 0 };
+    assert_eq!(center.ask(all_dead(SweepAction::Purge, true)), Ok(Answer::Swept(all)));
+    assert_eq!(center.queue_counts("t"), (0, 0, 600));
+    assert_eq!(center.ask(all_dead(SweepAction::Replay, false)), Ok(Answer::Swept(all)));
+    assert_eq!(center.queue_counts("t"), (600, 0, 0));
+}
+
+#[test]
+fn dead_letters_are_listed_in_pages_in_the_order_of_their_deaths() {
+    let mut center = Center::new();
+    for id in ["a", "b", "c"] {
+        bury(&mut center, id);
+        center.pass(10);
+    }
+    let listing = Listing::Dead { topic: Some(name("t")), queue: Some(name("t")), died: TimeRange::ALL };
+    let mut ids = Vec::new();
+    let mut from = Some(Position::START);
+    while let Some(position) = from {
+        let page = view::list(&*center.store, SHARD, &listing, position, 2, Bodies::With, center.now()).unwrap();
+        assert!(page.tasks.len() <= 2);
+        ids.extend(page.tasks.iter().map(|task| task.id.to_string()));
+        from = page.next;
+    }
+    assert_eq!(ids, ["a", "b", "c"]);
+}
+
+#[test]
+fn a_dead_letter_goes_on_to_another_topic_with_headers_that_say_why() {
+    let mut center = Center::new();
+    center.put_queue("t", QueueSettings { dead_letter: Some(name("graveyard")), ..QueueSettings::default() });
+    bury(&mut center, "a");
+    let forward = center.forwards.pop().expect("it is sent");
+    assert_eq!(forward.task.topic, name("graveyard"));
+    let header = |wanted: &str| {
+        let found = forward.task.headers.iter().find(|(name, _)| name == wanted);
+        found.map(|(_, value)| value.clone()).unwrap_or_default()
+    };
+    assert_eq!(header("punctual-dead-id"), "a");
+    assert_eq!(header("punctual-dead-queue"), "t");
+    assert_eq!(header("punctual-dead-reason"), "rejected");
+    assert_eq!(header("punctual-dead-note"), "no");
+    let schedule = Schedule { task: forward.task.clone(), id: forward.id.clone(), id_is_new: false };
+    center.ask(Command::Schedule(Box::new(schedule))).unwrap();
+    center.ask(Command::Forwarded { key: forward.key, refused: None }).unwrap();
+    assert_eq!(center.standing("a"), Some(Standing::Finished { ending: Ending::Forwarded, at: at(0) }));
+    assert_eq!(center.take_from("graveyard", 9)[0].body, "a");
+}
+
+#[test]
+fn a_dead_letter_without_word_is_sent_again_under_the_same_id() {
+    let mut center = Center::new();
+    center.put_queue("t", QueueSettings { dead_letter: Some(name("graveyard")), ..QueueSettings::default() });
+    bury(&mut center, "a");
+    let first = center.forwards.pop().expect("it is sent");
+    center.restart();
+    center.pass(60_000);
+    let second = center.forwards.pop().expect("it is sent again");
+    assert_eq!((first.id, first.key), (second.id.clone(), second.key.clone()));
+    center.ask(Command::Forwarded { key: second.key, refused: Some("it is paused".into()) }).unwrap();
+    assert!(matches!(center.standing("a"), Some(Standing::Dead { reason: Reason::Rejected, .. })));
+}
+
+#[test]
+fn a_full_queue_gives_up_the_newcomer_or_the_oldest_of_the_least_urgent() {
+    let mut center = Center::new();
+    let full = |overflow| QueueSettings { max_length: Some(2), overflow, ..QueueSettings::default() };
+    center.put_queue("t", full(Overflow::Refuse));
+    for (id, delay) in [("a", 1), ("b", 2), ("c", 3)] {
+        center.schedule(task(id, delay));
+    }
+    center.pass(5);
+    assert_eq!(center.standing("c"), Some(Standing::Dead { reason: Reason::PushedOut, at: at(5) }));
+    assert_eq!(center.try_schedule(task("d", 0)), Err(Refused::QueueFull(name("t"))));
+    center.put_queue("t", full(Overflow::DropOldest));
+    center.schedule(task("urgent", 0).priority(1));
+    assert!(matches!(center.standing("a"), Some(Standing::Dead { reason: Reason::PushedOut, .. })));
+    assert_eq!(center.take_ids(), ["urgent", "b"]);
+}
+
+#[test]
+fn history_is_kept_for_its_time_and_can_be_replayed() {
+    let mut center = Center::new();
+    center.put_topic("t", TopicSettings { history: Millis(1_000), ..TopicSettings::default() });
+    for id in ["a", "b"] {
+        center.schedule(task(id, 0));
+        let lease = center.take_one().lease;
+        center.acknowledge(&lease).unwrap();
+        center.pass(500);
+    }
+    let matching = Matching::History { topic: name("t"), finished: TimeRange { from: at(500), until: at(501) } };
+    let sweep = Sweep { matching, action: SweepAction::Replay, dry_run: false };
+    let replayed = Swept { matched: 1, changed: 1, too_late: 0 };
+    assert_eq!(center.ask(Command::Sweep(Box::new(sweep))), Ok(Answer::Swept(replayed)));
+    assert_eq!(center.standing("a"), None, "it was kept for its time");
+    assert_eq!(center.take_ids(), ["b"]);
+}
+
+#[test]
+fn without_history_a_finished_task_is_gone_and_its_id_is_free() {
+    let mut center = Center::new();
+    center.put_topic("t", TopicSettings { history: Millis::ZERO, ..TopicSettings::default() });
+    center.schedule(task("a", 0));
+    let lease = center.take_one().lease;
+    center.acknowledge(&lease).unwrap();
+    assert_eq!(center.standing("a"), None);
+    assert_eq!(center.acknowledge(&lease), Err(Refused::LeaseLost { now: None }));
+}

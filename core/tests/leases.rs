@@ -1,0 +1,170 @@
+//! Facts about leases: holding, losing, giving back, trying again, giving up.
+
+mod center;
+
+use center::{Center, at, name, task};
+use punctual_core::{
+    Answer, Back, Backoff, Command, Ending, Millis, QueueSettings, Reason, Refused, Retry, Standing, Task,
+};
+
+fn retry(attempts: u32, wait: u64) -> QueueSettings {
+    let retry = Retry { attempts, backoff: Backoff::Fixed(Millis(wait)), jitter_percent: 0 };
+    QueueSettings { retry, ..QueueSettings::default() }
+}
+
+fn release(lease: &punctual_core::Lease, back: Back) -> Command {
+    Command::Release { lease: lease.clone(), back, priority: None }
+}
+
+#[test]
+fn expired_lease_returns_the_delivery() {
+    let mut center = Center::new();
+    center.put_queue("t", retry(5, 200));
+    center.schedule(task("a", 0));
+    let first = center.take_one();
+    center.pass(29_999);
+    assert!(center.take_ids().is_empty(), "there is one holder");
+    center.pass(1);
+    assert_eq!(center.standing("a"), Some(Standing::Scheduled { at: at(30_200) }));
+    center.pass(200);
+    let second = center.take_one();
+    assert_eq!(second.attempt, 2);
+    assert_ne!(first.lease, second.lease);
+}
+
+#[test]
+fn acknowledging_with_an_old_lease_is_refused_and_told_who_has_it() {
+    let mut center = Center::new();
+    center.put_queue("t", retry(5, 0));
+    center.schedule(task("a", 0));
+    let old = center.take_one().lease;
+    center.pass(30_000);
+    let consumer = center.wait_for(&["t"], 1, 0, "other");
+    let new = center.given(consumer).unwrap().remove(0);
+    let now = Some(Standing::Leased { queue: name("t"), holder: name("other"), until: new.until });
+    assert_eq!(center.acknowledge(&old), Err(Refused::LeaseLost { now }));
+    assert_eq!(center.acknowledge(&new.lease), Ok(Answer::Acknowledged));
+    let now = Some(Standing::Finished { ending: Ending::Done, at: center.now() });
+    assert_eq!(center.acknowledge(&new.lease), Err(Refused::LeaseLost { now }));
+}
+
+#[test]
+fn a_lease_is_over_in_the_millisecond_in_which_it_ends() {
+    let mut center = Center::new();
+    center.schedule(task("a", 0));
+    let lease = center.take_one().lease;
+    center.pass(29_999);
+    let extended = center.ask(Command::Extend { lease: lease.clone(), by: Some(Millis(10)) });
+    assert_eq!(extended, Ok(Answer::Extended(at(30_009))));
+    center.pass(10);
+    assert!(matches!(center.acknowledge(&lease), Err(Refused::LeaseLost { .. })));
+}
+
+#[test]
+fn extending_keeps_the_delivery() {
+    let mut center = Center::new();
+    center.schedule(task("a", 0));
+    let lease = center.take_one().lease;
+    for _ in 0..10 {
+        center.pass(20_000);
+        center.ask(Command::Extend { lease: lease.clone(), by: None }).unwrap();
+    }
+    assert_eq!(center.acknowledge(&lease), Ok(Answer::Acknowledged));
+}
+
+#[test]
+fn releasing_at_once_puts_the_delivery_back_where_it_stood() {
+    let mut center = Center::new();
+    center.schedule(task("a", 0));
+    center.pass(5);
+    center.schedule(task("b", 0));
+    let first = center.take_one();
+    let answer = center.ask(release(&first.lease, Back::After(Millis::ZERO)));
+    assert_eq!(answer, Ok(Answer::Released(Standing::Ready { since: at(0) })));
+    assert_eq!(center.take_ids(), ["a", "b"]);
+}
+
+#[test]
+fn releasing_after_a_time_is_not_a_failure() {
+    let mut center = Center::new();
+    center.put_queue("t", retry(1, 0));
+    center.schedule(task("a", 0));
+    for attempt in 1..=3 {
+        let delivery = center.take_one();
+        assert_eq!(delivery.attempt, attempt);
+        center.ask(release(&delivery.lease, Back::After(Millis(10)))).unwrap();
+        assert!(center.take_ids().is_empty());
+        center.pass(10);
+    }
+}
+
+#[test]
+fn releasing_with_another_priority_changes_the_order() {
+    let mut center = Center::new();
+    center.schedule(task("a", 0));
+    center.schedule(task("b", 0));
+    let lease = center.take_one().lease;
+    center.ask(Command::Release { lease, back: Back::After(Millis::ZERO), priority: Some(u32::MAX) }).unwrap();
+    assert_eq!(center.take_ids(), ["b", "a"]);
+}
+
+#[test]
+fn out_of_attempts_it_is_a_dead_letter_with_reason_attempts_and_time() {
+    let mut center = Center::new();
+    center.put_queue("t", retry(2, 10));
+    center.schedule(task("a", 0));
+    let lease = center.take_one().lease;
+    center.ask(release(&lease, Back::Retry)).unwrap();
+    center.pass(10);
+    center.take_one();
+    center.pass(30_000);
+    assert_eq!(center.standing("a"), Some(Standing::Dead { reason: Reason::OutOfAttempts, at: at(30_010) }));
+    let view = punctual_core::view::get(&*center.store, center::SHARD, &name("t"), &name("a"), center.now());
+    let delivery = view.unwrap().unwrap().delivery;
+    assert_eq!((delivery.attempts, delivery.failures, delivery.queue), (2, 2, Some(name("t"))));
+    assert_eq!(center.queue_counts("t"), (0, 0, 1));
+}
+
+#[test]
+fn a_tasks_own_retry_policy_comes_before_the_queues() {
+    let mut center = Center::new();
+    center.put_queue("t", retry(9, 0));
+    let own = Retry { attempts: 1, backoff: Backoff::Fixed(Millis(0)), jitter_percent: 0 };
+    center.schedule(Task { retry: Some(own), ..task("a", 0) });
+    let lease = center.take_one().lease;
+    center.ask(release(&lease, Back::Retry)).unwrap();
+    assert!(matches!(center.standing("a"), Some(Standing::Dead { reason: Reason::OutOfAttempts, .. })));
+}
+
+#[test]
+fn a_rejected_delivery_is_a_dead_letter_at_once() {
+    let mut center = Center::new();
+    center.schedule(task("a", 0));
+    let lease = center.take_one().lease;
+    center.ask(Command::Reject { lease, note: Some("no such order".into()) }).unwrap();
+    assert_eq!(center.standing("a"), Some(Standing::Dead { reason: Reason::Rejected, at: at(0) }));
+}
+
+#[test]
+fn what_nobody_took_in_its_time_to_live_is_a_dead_letter() {
+    let mut center = Center::new();
+    center.schedule(Task { ttl: Some(Millis(50)), ..task("a", 10) });
+    center.pass(60);
+    assert_eq!(center.standing("a"), Some(Standing::Ready { since: at(10) }));
+    center.pass(1);
+    assert_eq!(center.standing("a"), Some(Standing::Dead { reason: Reason::Expired, at: at(61) }));
+    assert!(center.take_ids().is_empty());
+}
+
+#[test]
+fn a_lease_outlives_the_time_to_live_but_a_retry_does_not() {
+    let mut center = Center::new();
+    center.put_queue("t", retry(5, 0));
+    center.schedule(Task { ttl: Some(Millis(50)), ..task("a", 0) });
+    center.schedule(Task { ttl: Some(Millis(50)), ..task("b", 0) });
+    let deliveries = center.take(2);
+    center.pass(1_000);
+    assert_eq!(center.acknowledge(&deliveries[0].lease), Ok(Answer::Acknowledged));
+    center.ask(release(&deliveries[1].lease, Back::Retry)).unwrap();
+    assert!(matches!(center.standing("b"), Some(Standing::Dead { reason: Reason::Expired, .. })));
+}
