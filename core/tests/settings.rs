@@ -1,4 +1,5 @@
 //! Facts about topics, queues and keys: settings, pauses, rates, deletion, and bounds on memory.
+#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
 
 mod center;
 

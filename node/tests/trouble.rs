@@ -11,7 +11,9 @@ use std::time::Duration;
 use punctual_core::store::{
     Batch, Bodies, Claim, Fence, Fenced, Find, Key, Owner, Position, Row, Scan, ShardId, Store, StoreError, Tally,
 };
-use punctual_core::{Ending, Millis, Name, QueueSettings, Rate, Refused, ScheduleOutcome, Standing, TopicSettings};
+use punctual_core::{
+    Ending, Millis, Name, QueueSettings, Rate, Refused, Ruling, ScheduleOutcome, Standing, TopicSettings,
+};
 use punctual_memory::{Fate, MemoryStore};
 use punctual_node::{Error, Node, NodeConfig, StartError};
 use stage::{MovedClock, Stage, config, eventually, finish, is_created, is_dry, name, next, schedule_until_back, task};
@@ -280,6 +282,35 @@ async fn slow_commits_do_not_reorder_answers() {
         call.await.unwrap();
     }
     assert!(order.lock().unwrap().is_sorted(), "{order:?}");
+}
+
+#[tokio::test]
+async fn a_shard_remembers_what_is_not_durable_yet() {
+    let stage = Stage::new(1);
+    let handle = stage.handle.clone();
+    handle.schedule(task("orders", "7")).await.unwrap();
+    let delivery = next(&handle, "orders").await;
+    handle.schedule(task("others", "8").after(Millis(50))).await.unwrap();
+    let gate = stage.close_gate();
+    let acknowledged = tokio::spawn({
+        let handle = handle.clone();
+        async move { handle.acknowledge(delivery.lease).await }
+    });
+    // One more poll of the call sends it.
+    tokio::task::yield_now().await;
+    gate.wait_for_commit();
+    // Meanwhile a task comes due that nobody waits for: a step without anything to write.
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let cancelled = tokio::spawn({
+        let handle = handle.clone();
+        async move { handle.cancel(&name("orders"), &name("7")).await }
+    });
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    gate.open();
+    acknowledged.await.unwrap().unwrap();
+    let ruling = cancelled.await.unwrap().unwrap();
+    let Ruling::TooLate(Standing::Finished { ending, .. }) = ruling else { panic!("{ruling:?}") };
+    assert_eq!(ending, Ending::Done);
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! A whole delay center on one thread, with a clock that stands still until it is told to move.
 #![allow(dead_code, reason = "each test file uses its own part of it")]
+#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
