@@ -56,7 +56,8 @@ struct Waiting<R> {
 }
 
 /// What the board knows of a queue. It is kept while somebody waits for the queue, a shard has
-/// something in it, or it has a rate.
+/// something in it, it has a rate, or it was served: else a queue that is empty after each
+/// delivery would always seem to have been served longest ago.
 #[derive(Debug, Default)]
 struct Stall {
     waiting: BTreeSet<Ticket>,
@@ -247,6 +248,16 @@ impl<R> Board<R> {
         }
     }
 
+    /// A queue was deleted from a shard.
+    pub(crate) fn forget_queue(&mut self, shard: ShardId, queue: &Name) {
+        if let Some(stall) = self.stalls.get_mut(queue) {
+            stall.stocked.remove(&shard);
+            stall.bucket = None;
+            stall.last_hand_out = 0;
+            self.tidy(queue);
+        }
+    }
+
     /// Gives a queue a rate, or takes it away.
     pub(crate) fn limit(&mut self, queue: &Name, rate: Option<Rate>) {
         match rate {
@@ -267,7 +278,8 @@ impl<R> Board<R> {
 
     fn tidy(&mut self, queue: &Name) {
         let stall = &self.stalls[queue];
-        if stall.waiting.is_empty() && stall.stocked.is_empty() && stall.bucket.is_none() {
+        let idle = stall.waiting.is_empty() && stall.stocked.is_empty() && stall.bucket.is_none();
+        if idle && stall.last_hand_out == 0 {
             self.stalls.remove(queue);
         }
     }
@@ -323,6 +335,17 @@ mod tests {
         board.stock(ShardId(0), &name("c"), false);
         board.withdraw(ticket);
         assert!(board.stalls.is_empty() && board.wanted.is_empty() && board.deadlines.is_empty());
+    }
+
+    #[test]
+    fn a_queue_that_was_served_is_remembered_until_it_is_deleted() {
+        let mut board = Board::default();
+        let ticket = board.post(reserve(&["a"], 10), ()).ticket;
+        assert_eq!(board.hand_out(&name("a"), Timestamp::ZERO), Ok(()));
+        board.withdraw(ticket);
+        assert!(board.last_hand_out("a") > 0);
+        board.forget_queue(ShardId(0), &name("a"));
+        assert!(board.stalls.is_empty());
     }
 
     #[test]

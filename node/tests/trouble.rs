@@ -108,13 +108,17 @@ async fn a_waiting_consumer_survives_the_loss_of_a_shard() {
 #[tokio::test]
 async fn a_store_that_is_cut_off_is_waited_for() {
     let Stage { handle, store, node: _node, .. } = Stage::new(2);
-    handle.schedule(task("orders", "before").after(Millis(20))).await.unwrap();
+    handle.schedule(task("orders", "before")).await.unwrap();
+    eventually("it is ready", async || handle.counts().await.unwrap().queues[0].ready == 1).await;
     store.faults().cut();
     for number in 0..10 {
         let answer = handle.schedule(task("orders", &number.to_string())).await;
         assert!(matches!(answer, Err(Error::Unavailable(_))), "{answer:?}");
         assert!(matches!(handle.get(&name("orders"), &name("x")).await, Err(Error::Unavailable(_))));
     }
+    // A shard that is not here has nothing to give, and nobody waits for it to look.
+    let nothing = tokio::time::timeout(stage::PATIENCE / 4, is_dry(&handle, "orders")).await;
+    assert!(nothing.expect("who does not want to wait does not wait for a lost shard"));
     store.faults().heal();
     schedule_until_back(&handle, task("orders", "after")).await;
     next(&handle, "orders").await;
@@ -232,6 +236,8 @@ async fn a_node_that_cannot_renew_its_claims_loses_them_to_another() {
     // While claims are renewed, they last.
     tokio::time::sleep(Duration::from_millis(700)).await;
     first.handle().schedule(task("orders", "8")).await.unwrap();
+    let held = Node::start(short("second"), store.clone(), clock.clone());
+    assert!(matches!(held.unwrap_err(), StartError::Held { by, .. } if by == name("first")));
 
     apart.is_apart.store(true, Ordering::SeqCst);
     let mut second = None;

@@ -1,5 +1,7 @@
 //! The shape of the tree, held by tests: which crate may depend on which, and how files look.
 
+#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -138,7 +138,12 @@ impl<R> Shard<R> {
         }
         self.directory.queue_mut(index).closing = true;
         self.rerouted = true;
-        self.jobs.push(Job::new(Work::delete_queue(name.clone()), reply, self.numbers.next(), self.now));
+        if force {
+            return self.jobs.push(Job::new(Work::delete_queue(name.clone()), reply, self.numbers.next(), self.now));
+        }
+        // What waits for its next attempt is not in the queue: it goes where its topic feeds then.
+        self.close_queue(name);
+        self.answers.push((reply, Ok(Answer::Deleted(0))));
     }
 
     /// How many rows a topic holds, changes of this step included: those are counted at its end.
@@ -184,7 +189,8 @@ impl<R> Shard<R> {
     pub(super) fn close_queue(&mut self, name: &Name) {
         if let Some(index) = self.directory.queue_index(name) {
             self.settings.insert(queue_key(name), None);
-            self.limited.insert(name.clone(), None);
+            self.limited.remove(name);
+            self.forgotten.insert(name.clone());
             self.closed.insert(Closed::Queue(index));
         }
     }

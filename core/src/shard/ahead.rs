@@ -72,9 +72,9 @@ impl<R> Shard<R> {
             }
             let position = row.position();
             self.take_in(row, with_bodies);
-            if position.at <= self.now {
-                self.fire(position);
-            } else if let Some(slot) = self.desk.at(position)
+            // What is due already fires in the next step: in the order of its time, together with what
+            // changed since, and after what it needs was read.
+            if let Some(slot) = self.desk.at(position)
                 && self.desk[slot].timer.is_none()
             {
                 self.set_timer(slot);

@@ -101,13 +101,21 @@ impl<R> Shard<R> {
         }
     }
 
-    pub(super) fn count_touched(&mut self) {
+    pub(super) fn count_touched(&mut self, by: i64) {
         for index in 0..self.desk.touched().len() {
             let slot = self.desk.touched()[index];
             if !self.desk[slot].gone {
-                self.count_row(slot, 1);
+                self.count_row(slot, by);
             }
         }
+    }
+
+    /// Looks at the counts in the middle of a step, as if it ended here.
+    pub(super) fn look_at_counts<T>(&mut self, look: impl Fn(&Shard<R>) -> T) -> T {
+        self.count_touched(1);
+        let seen = look(self);
+        self.count_touched(-1);
+        seen
     }
 
     fn count_row(&mut self, slot: Slot, by: i64) {

@@ -120,11 +120,11 @@ impl Resident {
     fn change(&mut self) -> Option<Change> {
         let stored = self.stored.take();
         let place = |(table, at)| Place { table, key: self.key.clone(), position: Position { at, seq: self.seq } };
+        let replaced = self.replaces.take();
         if self.gone {
-            return stored.map(|stored| Change::Remove { place: place(stored) });
+            return stored.map(place).or(replaced).map(|place| Change::Remove { place });
         }
         self.stored = Some((self.table, self.at));
-        let replaced = self.replaces.take();
         if let (Some(stored), false) = (stored, self.body_is_new) {
             return Some(Change::Update {
                 place: place(stored),

@@ -37,23 +37,18 @@ impl<R> Shard<R> {
 
     /// A waiting row's time has come: it becomes ready in its queue, or in all that its topic feeds.
     fn arrive(&mut self, slot: Slot) {
-        let row = &self.desk[slot];
-        if row.state.expires_at() <= self.now {
-            return self.die(slot, Reason::Expired, None);
-        }
-        let own = row.state.queue.clone();
-        let own = own.and_then(|queue| self.directory.queue_index(&queue));
-        match own.filter(|queue| !self.directory.queue(*queue).closing) {
-            Some(queue) => self.enqueue(slot, queue),
-            None => self.arrive_anew(slot),
-        }
-    }
-
-    /// A waiting row that belongs to no queue, or to one that was deleted, goes where its topic feeds.
-    fn arrive_anew(&mut self, slot: Slot) {
-        if self.desk[slot].state.queue.is_some() {
+        let own = self.desk[slot].state.queue.clone().map(|queue| self.directory.queue_index(&queue));
+        let own = own.map(|queue| queue.filter(|queue| !self.directory.queue(*queue).closing));
+        if own == Some(None) {
+            // Its queue was deleted.
             self.touch(slot);
             self.desk[slot].state.queue = None;
+        }
+        if self.desk[slot].state.expires_at() <= self.now {
+            return self.die(slot, Reason::Expired, None);
+        }
+        if let Some(queue) = own.flatten() {
+            return self.enqueue(slot, queue);
         }
         match self.route(slot) {
             Route::Nowhere => self.die(slot, Reason::Unrouted, None),
@@ -205,7 +200,9 @@ impl<R> Shard<R> {
             self.desk[slot].gone = true;
             let task = self.desk[slot].key.of_task();
             let queue = Name::stored(self.desk[slot].key.queue());
-            if let Some(task) = self.desk.by_key(&task) {
+            let task = self.desk.by_key(&task);
+            debug_assert!(task.is_some(), "the task of a delivery is asked for with it");
+            if let Some(task) = task {
                 self.end_part(task, &queue, ending);
             }
             return;

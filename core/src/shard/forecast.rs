@@ -111,13 +111,18 @@ impl Forecast {
         self.unstored.clear();
     }
 
+    /// Whether not all is counted by minute that should be: much time has passed since the last step.
+    pub fn is_behind(&self, now: Timestamp) -> bool {
+        self.horizon.at.as_millis() < target(now)
+    }
+
     /// What to read so that the horizon can move on, or `None` if it is far enough.
     pub fn next_slice(&mut self, now: Timestamp) -> Option<Scan> {
-        let target = now.plus(REACH).as_millis() / DAY * DAY;
-        let at = self.horizon.at.as_millis();
-        if at >= target {
+        if !self.is_behind(now) {
             return None;
         }
+        let target = target(now);
+        let at = self.horizon.at.as_millis();
         // Days on which nothing is due need not be read.
         let busy = self.days.range(at / DAY..).next().map_or(target, |(day, _)| (day * DAY).min(target));
         if busy > at {
@@ -155,6 +160,11 @@ impl Forecast {
         let slots = (0..slots as u64).map(|slot| first + slot).take_while(|slot| *slot <= last);
         slots.map(|slot| (Timestamp::from_millis(slot * length), count(slot).max(0) as u64)).collect()
     }
+}
+
+/// The beginning of the day up to which minutes should be counted.
+fn target(now: Timestamp) -> u64 {
+    now.plus(REACH).as_millis() / DAY * DAY
 }
 
 #[cfg(test)]

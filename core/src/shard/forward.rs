@@ -37,11 +37,10 @@ impl<R> Shard<R> {
     pub(super) fn forward(&mut self, slot: Slot) {
         let row = &self.desk[slot];
         let Phase::Forwarding { to, number, death } = row.state.phase.clone() else { return };
-        let task = if row.is_part() { self.desk.by_key(&row.key.of_task()) } else { Some(slot) };
-        let Some(body) = task.and_then(|task| self.desk[task].body.clone()) else {
+        if !self.has_body(slot) {
             return self.bury(slot, Death { note: Some("its task is not there any more".into()), ..death });
-        };
-        let (mut headers, body) = unpack(&body);
+        }
+        let (mut headers, body) = unpack(self.desk[slot].body.as_ref().expect("it was looked for"));
         let hops = headers.iter().find(|(name, _)| name == "punctual-dead-hops");
         let hops = hops.and_then(|(_, hops)| hops.parse().ok()).unwrap_or(0u32) + 1;
         if hops > HOPS {

@@ -158,6 +158,8 @@ pub struct Shard<R> {
     restocked: BTreeSet<Name>,
     /// Queues whose rate the board has yet to be told.
     limited: BTreeMap<Name, Option<Rate>>,
+    /// Queues that were deleted, which the board has yet to be told.
+    forgotten: BTreeSet<Name>,
     /// Queues that are paused until a time.
     pauses: BTreeSet<(Timestamp, Name)>,
     forecast: Forecast,
@@ -167,6 +169,8 @@ pub struct Shard<R> {
     dead: Retention,
     jobs: Vec<Job<R>>,
     pending: Pending<R>,
+    /// Requests that can be answered in the next step only.
+    postponed: Vec<Request<R>>,
     answers: Vec<(R, Reply)>,
     forwards: Vec<Forward>,
     rates: Vec<(Name, Option<Rate>)>,
@@ -238,8 +242,15 @@ impl<R> Shard<R> {
             Command::DeleteTopic { name, force } => return self.delete_topic(&name, force, reply),
             Command::DeleteQueue { name, force } => return self.delete_queue(&name, force, reply),
             Command::Forwarded { key, refused } => self.forwarded(&key, refused),
-            Command::Count => Ok(Answer::Counts(Box::new(self.counts()))),
-            Command::Forecast { unit, slots } => Ok(Answer::Forecast(self.forecast.view(self.now, unit, slots))),
+            Command::Count => Ok(Answer::Counts(Box::new(self.look_at_counts(Shard::counts)))),
+            // It is answered when all is counted that it should show.
+            Command::Forecast { .. } if self.forecast.is_behind(self.now) => {
+                return self.postponed.push(Request { command, reply });
+            }
+            Command::Forecast { unit, slots } => {
+                let view = |shard: &Shard<R>| shard.forecast.view(shard.now, unit, slots);
+                Ok(Answer::Forecast(self.look_at_counts(view)))
+            }
         };
         self.answers.push((reply, answer));
     }

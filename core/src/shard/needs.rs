@@ -156,11 +156,16 @@ impl<R> Shard<R> {
     pub fn prepare(&mut self, now: Timestamp, requests: Vec<Request<R>>, board: &Board<R>) -> Needs {
         self.now = self.now.max(now);
         self.pending.requests = requests;
+        if !self.postponed.is_empty() {
+            self.pending.requests.splice(..0, self.postponed.drain(..));
+        }
         self.pending.doomed = std::mem::take(&mut self.doomed);
         while self.pending.due.len() < self.config.fires {
             let Some((at, seq)) = self.wheel.pop(self.now.as_millis()) else { break };
             self.pending.due.push(Position { at: Timestamp::from_millis(at), seq });
         }
+        // The wheel gives equal times in the order in which timers were set; a restart would give them by number.
+        self.pending.due.sort_unstable();
         self.collect_expired();
         self.collect_demand(board);
         self.pending.slice = self.next_slice().map(Page::scan);
@@ -322,15 +327,19 @@ impl<R> Shard<R> {
         for row in worked_on.flat_map(|page| &page.rows) {
             self.need_relatives(&row.key, &mut needs);
         }
+        if !self.pending.jobs.is_empty() {
+            // Jobs also work on rows that the store does not show yet.
+            for slot in self.desk.dirty() {
+                self.need_relatives(&self.desk[slot].key, &mut needs);
+            }
+        }
         needs
     }
 
     fn rows_needed_by_timers(&self, needs: &mut Needs) {
         for position in &self.pending.due {
             match self.desk.by_seq(position.seq) {
-                Some(slot) if matches!(self.desk[slot].state.phase, Phase::Forwarding { .. }) => {
-                    self.need_body(slot, needs);
-                }
+                Some(slot) if self.wants_body(slot) => self.need_body(slot, needs),
                 Some(_) => {}
                 None if self.pending.absent_positions.contains(position) => {}
                 None if self.pending.somebody_waits => needs.positions_with_bodies.push(*position),
@@ -342,6 +351,15 @@ impl<R> Shard<R> {
             if !known && !self.pending.absent_positions.contains(&doomed.position) {
                 needs.positions.push(doomed.position);
             }
+        }
+    }
+
+    /// Whether a row whose time has come is about to be handed over or sent on.
+    fn wants_body(&self, slot: Slot) -> bool {
+        match self.desk[slot].state.phase {
+            Phase::Waiting => self.pending.somebody_waits,
+            Phase::Forwarding { .. } => true,
+            Phase::Leased { .. } | Phase::Spread(_) | Phase::Dead(_) | Phase::Finished(_) => false,
         }
     }
 

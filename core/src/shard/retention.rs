@@ -12,6 +12,9 @@ use crate::time::{Millis, Timestamp};
 /// How many rows one cursor reads in one step.
 const SLICE: usize = 256;
 
+/// How often a cursor looks again for rows that are slower to become durable than they are kept.
+const AGAIN: Millis = Millis::from_secs(1);
+
 #[derive(Debug)]
 pub(super) struct Retention {
     table: Table,
@@ -79,10 +82,11 @@ impl Retention {
             cursor.from = last.position().next();
         }
         cursor.wake = match rows.get(passed) {
-            Some(next) => next.at.plus(period).max(now.plus(Millis(1))),
+            Some(next) if next.at.plus(period) > now => next.at.plus(period),
             None if rows.len() == SLICE => now,
-            None if settled < Timestamp::NEVER => settled.plus(period).max(now.plus(Millis(1))),
-            None => Timestamp::NEVER,
+            None if settled == Timestamp::NEVER => Timestamp::NEVER,
+            None if settled.plus(period) > now => settled.plus(period),
+            Some(_) | None => now.plus(AGAIN),
         };
         passed
     }
@@ -123,7 +127,7 @@ mod tests {
         retention.keep(Millis(1), Position::START);
         let now = Timestamp::from_millis(20);
         assert_eq!(retention.pass(Millis(1), &[row(10, 1)], now, Timestamp::from_millis(10)), 0);
-        assert_eq!(retention.wake(), Timestamp::from_millis(21));
+        assert_eq!(retention.wake(), now.plus(AGAIN));
     }
 
     #[test]

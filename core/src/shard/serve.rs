@@ -18,6 +18,9 @@ use crate::time::{Millis, Timestamp};
 impl<R> Shard<R> {
     /// Gives waiting consumers what is ready, and lets go of those whose time to wait is over.
     pub fn serve(&mut self, board: &mut Board<R>) {
+        for queue in std::mem::take(&mut self.forgotten) {
+            board.forget_queue(self.id, &queue);
+        }
         for (queue, rate) in std::mem::take(&mut self.limited) {
             board.limit(&queue, rate);
         }
@@ -41,10 +44,12 @@ impl<R> Shard<R> {
         for queue in std::mem::take(&mut self.restocked) {
             board.stock(self.id, &queue, self.stocked.contains(&queue));
         }
+        // Who may get something in the step that follows at once is not sent away before it.
         if !self.hungry {
             board.looked(self.id);
+            let over = board.expire(self.now).into_iter();
+            self.answers.extend(over.map(|reply| (reply, Ok(Answer::Reserved(vec![])))));
         }
-        self.answers.extend(board.expire(self.now).into_iter().map(|reply| (reply, Ok(Answer::Reserved(vec![])))));
     }
 
     /// The longest-waiting consumer of each queue that has something to give.
@@ -110,8 +115,8 @@ impl<R> Shard<R> {
         Some(self.lease(slot, index, reserve))
     }
 
-    /// A delivery's body is its task's.
-    fn has_body(&mut self, slot: Slot) -> bool {
+    /// Whether a row's body is in memory. A delivery's is its task's.
+    pub(super) fn has_body(&mut self, slot: Slot) -> bool {
         if self.desk[slot].body.is_none() && self.desk[slot].is_part() {
             let task = self.desk.by_key(&self.desk[slot].key.of_task());
             self.desk[slot].body = task.and_then(|task| self.desk[task].body.clone());

@@ -61,7 +61,7 @@ impl<R> Shard<R> {
 
     /// Ends the step.
     pub fn finish(&mut self) -> Output<R> {
-        self.count_touched();
+        self.count_touched(1);
         let mut tallies = Vec::new();
         self.directory.take_tallies(&mut tallies);
         self.forecast.take_tallies(&mut tallies);
@@ -78,7 +78,9 @@ impl<R> Shard<R> {
             self.put_settings(&mut changes);
         }
         let batch = changed.then(|| Batch { shard: self.id, fence: self.fence, changes, tallies });
-        self.in_flight.push_back((self.step, self.now));
+        if changed {
+            self.in_flight.push_back((self.step, self.now));
+        }
         self.desk.make_room();
         Output {
             step: self.step,
@@ -123,7 +125,7 @@ impl<R> Shard<R> {
 
     /// When the next step is due.
     fn wake(&mut self) -> Timestamp {
-        let more = self.hungry || !self.doomed.is_empty() || !self.jobs.is_empty();
+        let more = self.hungry || !self.doomed.is_empty() || !self.jobs.is_empty() || !self.postponed.is_empty();
         if more {
             return self.now;
         }

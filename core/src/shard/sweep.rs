@@ -181,7 +181,7 @@ impl<R> Shard<R> {
         let Some(slot) = self.desk.by_key(key) else { return };
         match &job.work {
             Work::Sweep(sweep) => {
-                if self.desk[slot].seq <= job.last_seq && self.matches(slot, sweep) {
+                if self.was_there(slot, job) && self.matches(slot, sweep) {
                     let changed =
                         if sweep.dry_run { self.would_change(slot, sweep) } else { self.sweep_one(slot, sweep) };
                     job.swept.matched += 1;
@@ -205,6 +205,12 @@ impl<R> Shard<R> {
                 }
             }
         }
+    }
+
+    /// Whether a row stood where it stands when the job began.
+    fn was_there(&self, slot: Slot, job: &Job<R>) -> bool {
+        let row = &self.desk[slot];
+        row.seq <= job.last_seq && (row.table == Table::Live || row.at <= job.started_at)
     }
 
     fn belongs_to(&self, slot: Slot, queue: &Name) -> bool {

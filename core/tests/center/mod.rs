@@ -81,6 +81,11 @@ impl Center {
         self.settle();
     }
 
+    /// Lets time pass without a step.
+    pub fn tick(&mut self, millis: u64) {
+        self.clock.0.fetch_add(millis, Ordering::Relaxed);
+    }
+
     /// Sets the clock, which may be back.
     pub fn set_clock(&mut self, to: Timestamp) {
         self.clock.0.store(to.as_millis(), Ordering::Relaxed);

@@ -1,0 +1,151 @@
+//! Topics and queues, and changes to all that match.
+
+use punctual_core::store::Table;
+use punctual_core::{
+    Answer, Ending, Matching, Millis, Name, Phase, QueueSettings, Refused, Reply, Sweep, SweepAction, Swept, TimeRange,
+    Timestamp, TopicSettings,
+};
+
+use super::{Model, Number, Row};
+
+impl Model {
+    pub fn put_topic(&mut self, name: &Name, settings: TopicSettings) -> Reply {
+        let is_new = self.topics.insert(name.clone(), settings.clone()).is_none();
+        for binding in settings.feeds.iter().flatten() {
+            self.use_queue(&binding.queue);
+        }
+        if is_new && settings.feeds.is_none() {
+            self.use_queue(name);
+        }
+        Ok(Answer::Topic(settings))
+    }
+
+    pub fn put_queue(&mut self, name: &Name, settings: QueueSettings) -> Reply {
+        if settings.lease == Millis::ZERO {
+            return Err(Refused::BadSettings("a lease of 0 ms ends before work can begin: give it some time".into()));
+        }
+        self.queues.insert(name.clone(), settings.clone());
+        Ok(Answer::Queue(settings))
+    }
+
+    pub fn pause_topic(&mut self, name: &Name, paused: bool) -> Reply {
+        let Some(settings) = self.topics.get(name) else { return Err(Refused::NoSuchTopic(name.clone())) };
+        self.put_topic(name, TopicSettings { paused, ..settings.clone() })
+    }
+
+    pub fn pause_queue(&mut self, name: &Name, until: Option<Timestamp>) -> Reply {
+        let Some(settings) = self.queues.get_mut(name) else { return Err(Refused::NoSuchQueue(name.clone())) };
+        settings.paused_until = until;
+        Ok(Answer::Queue(settings.clone()))
+    }
+
+    pub fn delete_topic(&mut self, name: &Name, force: bool) -> Reply {
+        if !self.topics.contains_key(name) {
+            return Err(Refused::NoSuchTopic(name.clone()));
+        }
+        // A task that was broadcast counts once for each open delivery.
+        let holds = |row: &Row| {
+            row.topic == *name && row.table != Table::History && !matches!(row.state.phase, Phase::Spread(_))
+        };
+        let rows = self.those(holds).len() as u64;
+        if rows > 0 && !force {
+            return Err(Refused::NotEmpty { name: name.clone(), rows });
+        }
+        let tasks = self.those(|row| row.topic == *name && row.part.is_none()).len() as u64;
+        self.rows.retain(|_, row| row.topic != *name);
+        self.topics.remove(name);
+        Ok(Answer::Deleted(tasks))
+    }
+
+    pub fn delete_queue(&mut self, name: &Name, force: bool) -> Reply {
+        if !self.queues.contains_key(name) {
+            return Err(Refused::NoSuchQueue(name.clone()));
+        }
+        let belonging = self.those(|row| row.belongs_to(name));
+        if !force {
+            // What waits for its next attempt is not in the queue: it goes where its topic leads then.
+            let waits = |number: &&Number| self.rows[number].is_waiting() && self.rows[number].ready_in.is_none();
+            let rows = belonging.iter().filter(|number| !waits(number)).count() as u64;
+            if rows > 0 {
+                return Err(Refused::NotEmpty { name: name.clone(), rows });
+            }
+            self.remove_queue(name);
+            return Ok(Answer::Deleted(0));
+        }
+        let rows = belonging.len() as u64;
+        for number in belonging {
+            match self.rows[&number].table {
+                Table::Dead => self.forget(number),
+                _ => self.end(number, Ending::Cancelled),
+            }
+        }
+        self.remove_queue(name);
+        Ok(Answer::Deleted(rows))
+    }
+
+    fn remove_queue(&mut self, name: &Name) {
+        self.queues.remove(name);
+        self.served.remove(name);
+    }
+
+    pub fn sweep(&mut self, sweep: &Sweep) -> Reply {
+        let mut matching = self.those(|row| row.matches(&sweep.matching));
+        if let Matching::Key { .. } = sweep.matching {
+            matching.sort_unstable();
+        }
+        let mut swept = Swept::default();
+        for number in matching {
+            // One change may lead to another: a task that is moved can push another one out.
+            if !self.rows.get(&number).is_some_and(|row| row.matches(&sweep.matching)) {
+                continue;
+            }
+            swept.matched += 1;
+            let changed = self.sweep_one(number, sweep);
+            swept.changed += u64::from(changed);
+            swept.too_late += u64::from(!changed);
+        }
+        Ok(Answer::Swept(swept))
+    }
+
+    fn sweep_one(&mut self, number: Number, sweep: &Sweep) -> bool {
+        let open = match sweep.matching {
+            Matching::Key { .. } => self.open_rows(number),
+            Matching::Dead { .. } | Matching::History { .. } => Ok(vec![number]),
+        };
+        let Ok(open) = open else { return false };
+        for number in open.into_iter().filter(|_| !sweep.dry_run) {
+            match sweep.action {
+                SweepAction::Cancel => self.end(number, Ending::Cancelled),
+                SweepAction::Shift(shift) => _ = self.shift(number, Some(shift), None),
+                SweepAction::Replay => self.replay(number),
+                SweepAction::Purge => self.forget(number),
+            }
+        }
+        true
+    }
+}
+
+impl Row {
+    /// Whether it belongs to a queue and is not finished.
+    fn belongs_to(&self, queue: &Name) -> bool {
+        let open = self.table != Table::History;
+        open && (self.ready_in.as_ref() == Some(queue) || self.state.queue.as_ref() == Some(queue))
+    }
+
+    fn matches(&self, matching: &Matching) -> bool {
+        let within = |range: &TimeRange| range.from <= self.at && self.at < range.until;
+        let of_topic = |topic: &Option<Name>| topic.as_ref().is_none_or(|topic| *topic == self.topic);
+        match matching {
+            Matching::Key { key, topic } => {
+                self.table == Table::Live && self.part.is_none() && self.group.as_ref() == Some(key) && of_topic(topic)
+            }
+            Matching::Dead { topic, queue, died } => {
+                let of_queue = queue.is_none() || *queue == self.state.queue;
+                self.table == Table::Dead && of_topic(topic) && of_queue && within(died)
+            }
+            Matching::History { topic, finished } => {
+                self.table == Table::History && self.topic == *topic && within(finished)
+            }
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Consumers, and what they say about the deliveries they hold.
+
+use punctual_core::{
+    Answer, Back, Delivery, Ending, Lease, Millis, Name, Phase, Reason, Refused, Reply, Reserve, Timestamp,
+};
+
+use super::{Model, Number};
+
+/// A consumer that waits, and under which number it is to be answered.
+#[derive(Clone, Debug)]
+pub struct Consumer {
+    pub reserve: Reserve,
+    pub reply: u64,
+}
+
+impl Model {
+    /// Consumers get what is ready, the one that has waited longest first; those that have waited
+    /// long enough get nothing.
+    pub fn serve(&mut self) {
+        while let Some(place) =
+            self.consumers.iter().position(|consumer| consumer.reserve.queues.iter().any(|queue| self.serves(queue)))
+        {
+            let Consumer { mut reserve, reply } = self.consumers.remove(place);
+            reserve.queues.sort_unstable();
+            let mut deliveries = Vec::new();
+            while deliveries.len() < reserve.max.max(1) {
+                let serving = reserve.queues.iter().filter(|queue| self.serves(queue));
+                let longest_ago = serving.min_by_key(|queue| self.served.get(*queue).copied().unwrap_or(0));
+                let Some(queue) = longest_ago.cloned() else { break };
+                let latest = self.served.values().max().copied().unwrap_or(0);
+                self.served.insert(queue.clone(), latest + 1);
+                deliveries.push(self.hand_out(&queue, &reserve));
+            }
+            self.answers.push((reply, Ok(Answer::Reserved(deliveries))));
+        }
+        let (over, waiting) =
+            std::mem::take(&mut self.consumers).into_iter().partition(|consumer| consumer.reserve.until <= self.now);
+        self.consumers = waiting;
+        let over: Vec<Consumer> = over;
+        self.answers.extend(over.into_iter().map(|consumer| (consumer.reply, Ok(Answer::Reserved(vec![])))));
+    }
+
+    fn serves(&self, queue: &Name) -> bool {
+        let paused = self.queues.get(queue).and_then(|settings| settings.paused_until);
+        paused.is_none_or(|until| until <= self.now) && self.first_in(queue).is_some()
+    }
+
+    /// The next delivery of a queue: by priority, then time, then arrival.
+    fn first_in(&self, queue: &Name) -> Option<Number> {
+        let ready = self.rows.iter().filter(|(_, row)| row.ready_in.as_ref() == Some(queue));
+        let first = ready.min_by_key(|(number, row)| (row.state.priority, row.at, **number));
+        first.map(|(number, _)| *number)
+    }
+
+    fn hand_out(&mut self, queue: &Name, reserve: &Reserve) -> Delivery {
+        let number = self.first_in(queue).expect("the queue has something to give");
+        let token = self.number();
+        let until = self.now.plus(reserve.lease.unwrap_or(self.queues[queue].lease).max(Millis(1)));
+        let opened_at = self.opened_at;
+        let row = self.row(number);
+        let fired_at = row.at.max(opened_at);
+        row.ready_in = None;
+        row.at = until;
+        row.state.phase = Phase::Leased { token, holder: reserve.consumer.clone() };
+        row.state.queue = Some(queue.clone());
+        row.state.attempts += 1;
+        let row = self.rows[&number].clone();
+        let task = self.find(&row.key().of_task()).expect("a task stays while it has deliveries");
+        let task = self.rows[&task].clone();
+        Delivery {
+            topic: row.topic.clone(),
+            id: row.id.clone(),
+            queue: queue.clone(),
+            body: task.body,
+            headers: task.headers,
+            routing_key: row.state.routing_key.clone(),
+            key: row.group.clone(),
+            priority: row.state.priority,
+            attempt: row.state.attempts,
+            scheduled_at: row.state.scheduled_at,
+            due: row.state.due,
+            fired_at,
+            lease: Lease { key: row.key(), token },
+            until,
+        }
+    }
+
+    fn held(&self, lease: &Lease) -> Result<Number, Refused> {
+        let Some(number) = self.find(&lease.key) else { return Err(Refused::LeaseLost { now: None }) };
+        let row = &self.rows[&number];
+        let in_force =
+            matches!(row.state.phase, Phase::Leased { token, .. } if token == lease.token) && self.now < row.at;
+        if in_force { Ok(number) } else { Err(Refused::LeaseLost { now: Some(self.standing(number)) }) }
+    }
+
+    pub fn acknowledge(&mut self, lease: &Lease) -> Reply {
+        let number = self.held(lease)?;
+        self.end(number, Ending::Done);
+        Ok(Answer::Acknowledged)
+    }
+
+    pub fn release(&mut self, lease: &Lease, back: Back, priority: Option<u32>) -> Reply {
+        let number = self.held(lease)?;
+        let row = self.row(number);
+        row.state.priority = priority.unwrap_or(row.state.priority);
+        let due: Timestamp = row.state.due;
+        match back {
+            Back::Retry => self.fail(number),
+            Back::After(Millis::ZERO) => self.wait_until(number, due.min(self.now)),
+            Back::After(delay) => self.wait_until(number, self.now.plus(delay)),
+        }
+        Ok(Answer::Released(self.standing(number)))
+    }
+
+    pub fn reject(&mut self, lease: &Lease, note: Option<String>) -> Reply {
+        let number = self.held(lease)?;
+        self.die(number, Reason::Rejected, note);
+        Ok(Answer::Rejected)
+    }
+
+    pub fn extend(&mut self, lease: &Lease, by: Option<Millis>) -> Reply {
+        let number = self.held(lease)?;
+        let by = by.unwrap_or(self.settings_for(number).lease).max(Millis(1));
+        let until = self.now.plus(by);
+        self.row(number).at = until;
+        Ok(Answer::Extended(until))
+    }
+}

@@ -1,0 +1,175 @@
+//! A delay center that is too simple to be wrong: all tasks in one map, looked through from end to
+//! end for every question. No wheel, no pages, no store, no cache.
+//!
+//! What it says about a command is what the shard has to say. Only leases and the ids of forwarded
+//! dead letters have names of their own here; the caller translates them.
+
+mod admin;
+mod consumers;
+mod life;
+mod look;
+mod requests;
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use punctual_core::store::{Key, Table};
+use punctual_core::{
+    Headers, Limits, Millis, Name, Phase, QueueSettings, Reply, Standing, State, Task, Timestamp, TopicSettings,
+};
+
+pub use consumers::Consumer;
+
+/// The number of a row: rows that came earlier have lower ones.
+pub type Number = u64;
+
+/// A task, or its delivery in one of several queues.
+#[derive(Clone, Debug)]
+pub struct Row {
+    pub topic: Name,
+    pub id: Name,
+    /// The queue, for one of several deliveries.
+    pub part: Option<Name>,
+    pub group: Option<Name>,
+    pub table: Table,
+    /// When it wakes, died or finished.
+    pub at: Timestamp,
+    pub state: State,
+    pub headers: Headers,
+    pub body: Bytes,
+    /// The queue in which it waits for a consumer.
+    pub ready_in: Option<Name>,
+    /// The id under which it was sent on as a dead letter.
+    pub sent_as: Option<Name>,
+}
+
+/// A dead letter that is to be scheduled in another topic.
+#[derive(Clone, Debug)]
+pub struct Sent {
+    pub number: Number,
+    pub task: Task,
+}
+
+/// All that the delay center knows.
+#[derive(Clone, Debug)]
+pub struct Model {
+    pub now: Timestamp,
+    pub opened_at: Timestamp,
+    pub limits: Limits,
+    pub create_on_use: bool,
+    pub topics: BTreeMap<Name, TopicSettings>,
+    pub queues: BTreeMap<Name, QueueSettings>,
+    pub rows: BTreeMap<Number, Row>,
+    pub consumers: Vec<Consumer>,
+    /// Which hand-out was a queue's latest.
+    pub served: BTreeMap<Name, u64>,
+    /// Answers that consumers got since the caller took them.
+    pub answers: Vec<(u64, Reply)>,
+    /// Dead letters that were sent on since the caller took them.
+    pub sent: Vec<Sent>,
+    /// Whether something was removed because it was kept long enough, since the caller looked.
+    pub forgot: bool,
+    last_number: Number,
+}
+
+impl Model {
+    pub fn new(now: Timestamp, limits: Limits, create_on_use: bool) -> Model {
+        Model {
+            now,
+            opened_at: now,
+            limits,
+            create_on_use,
+            topics: BTreeMap::new(),
+            queues: BTreeMap::new(),
+            rows: BTreeMap::new(),
+            consumers: Vec::new(),
+            served: BTreeMap::new(),
+            answers: Vec::new(),
+            sent: Vec::new(),
+            forgot: false,
+            last_number: 0,
+        }
+    }
+
+    /// The process has restarted: what is ready was not written down, so it arrives again.
+    pub fn reopen(&mut self, now: Timestamp) {
+        self.now = self.now.max(now);
+        self.opened_at = self.now;
+        self.rows.values_mut().for_each(|row| row.ready_in = None);
+    }
+
+    /// Everything that happens by itself at the present time, and then consumers get what is ready.
+    pub fn settle(&mut self) {
+        self.wake();
+        self.serve();
+    }
+
+    fn number(&mut self) -> Number {
+        self.last_number += 1;
+        self.last_number
+    }
+
+    fn row(&mut self, number: Number) -> &mut Row {
+        self.rows.get_mut(&number).expect("the row exists")
+    }
+
+    /// The row under this key.
+    pub fn find(&self, key: &Key) -> Option<Number> {
+        let rows = self.rows.iter();
+        let found = rows.filter(|(_, row)| row.key() == *key).map(|(number, _)| *number).collect::<Vec<_>>();
+        assert!(found.len() <= 1, "{key:?} is there once");
+        found.first().copied()
+    }
+
+    /// The numbers of all rows that fit, in time order.
+    fn those(&self, fits: impl Fn(&Row) -> bool) -> Vec<Number> {
+        let fitting = self.rows.iter().filter(|(_, row)| fits(row));
+        let mut found: Vec<(Timestamp, Number)> = fitting.map(|(number, row)| (row.at, *number)).collect();
+        found.sort_unstable();
+        found.into_iter().map(|(_, number)| number).collect()
+    }
+
+    /// Where a row stands.
+    pub fn standing(&self, number: Number) -> Standing {
+        let row = &self.rows[&number];
+        let parts = |finished: bool| match &row.state.phase {
+            Phase::Spread(parts) => {
+                let fitting = parts.iter().filter(|part| part.finished.is_some() == finished);
+                fitting.map(|part| part.queue.clone()).collect()
+            }
+            _ => Vec::new(),
+        };
+        match &row.state.phase {
+            Phase::Waiting if row.at <= self.now => Standing::Ready { since: row.at },
+            Phase::Waiting => Standing::Scheduled { at: row.at },
+            Phase::Leased { holder, .. } => Standing::Leased {
+                queue: row.state.queue.clone().expect("it was handed out from a queue"),
+                holder: holder.clone(),
+                until: row.at,
+            },
+            Phase::Spread(_) => Standing::Spread { open: parts(false), finished: parts(true) },
+            Phase::Forwarding { death, .. } | Phase::Dead(death) => {
+                Standing::Dead { reason: death.reason, at: death.at }
+            }
+            Phase::Finished(ending) => Standing::Finished { ending: *ending, at: row.at },
+        }
+    }
+}
+
+impl Row {
+    pub fn key(&self) -> Key {
+        Key::new(&self.topic, &self.id, self.part.as_deref().unwrap_or(""))
+    }
+
+    pub fn is_waiting(&self) -> bool {
+        self.table == Table::Live && self.state.phase == Phase::Waiting
+    }
+
+    /// The first instant at which it is not worth handing over any more.
+    pub fn expires_at(&self) -> Timestamp {
+        match self.state.ttl {
+            Some(ttl) => self.state.due.plus(ttl).plus(Millis(1)),
+            None => Timestamp::NEVER,
+        }
+    }
+}

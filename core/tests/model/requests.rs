@@ -1,0 +1,214 @@
+//! Taking tasks in, taking them back, and changing them while it is not too late.
+
+use punctual_core::store::{Key, Table};
+use punctual_core::{
+    Answer, Command, Death, Ending, Name, Overflow, Phase, Refused, Reply, Reschedule, Ruling, Schedule,
+    ScheduleOutcome, Scheduled, Selected, Shift, Standing, State, Task, Timestamp,
+};
+
+use super::{Model, Number, Row};
+
+impl Model {
+    /// Carries out a command.
+    pub fn handle(&mut self, command: Command) -> Reply {
+        match command {
+            Command::Schedule(schedule) => self.schedule(*schedule),
+            Command::Cancel { topic, id } => Ok(Answer::Cancelled(
+                self.change(&Key::task(&topic, &id), |model, row| model.end(row, Ending::Cancelled)),
+            )),
+            Command::Reschedule(change) => self.reschedule(*change),
+            Command::Acknowledge(lease) => self.acknowledge(&lease),
+            Command::Release { lease, back, priority } => self.release(&lease, back, priority),
+            Command::Reject { lease, note } => self.reject(&lease, note),
+            Command::Extend { lease, by } => self.extend(&lease, by),
+            Command::Replay(selected) => self.replay_one(&selected),
+            Command::Purge(selected) => self.purge_one(&selected),
+            Command::Sweep(sweep) => self.sweep(&sweep),
+            Command::PutTopic { name, settings } => self.put_topic(&name, *settings),
+            Command::PutQueue { name, settings } => self.put_queue(&name, *settings),
+            Command::PauseTopic { name, paused } => self.pause_topic(&name, paused),
+            Command::PauseQueue { name, until } => self.pause_queue(&name, until),
+            Command::DeleteTopic { name, force } => self.delete_topic(&name, force),
+            Command::DeleteQueue { name, force } => self.delete_queue(&name, force),
+            Command::Forwarded { key, refused } => self.forwarded(&key, refused),
+            Command::Count => Ok(Answer::Counts(Box::new(self.counts()))),
+            Command::Forecast { unit, slots } => Ok(Answer::Forecast(self.forecast(unit, slots))),
+        }
+    }
+
+    fn schedule(&mut self, Schedule { task, id, .. }: Schedule) -> Reply {
+        self.limits.check(&task.body, &task.headers)?;
+        let old = self.find(&Key::task(&task.topic, &id));
+        if let Some(old) = old {
+            let row = &self.rows[&old];
+            let untouched = row.is_waiting() && row.state.attempts == 0;
+            if !task.replace || !untouched {
+                return Ok(Answer::Scheduled(Scheduled { id, outcome: ScheduleOutcome::Existed(self.standing(old)) }));
+            }
+        }
+        let outcome = self.take(&id, old, task)?;
+        Ok(Answer::Scheduled(Scheduled { id, outcome }))
+    }
+
+    fn take(&mut self, id: &Name, old: Option<Number>, task: Task) -> Result<ScheduleOutcome, Refused> {
+        let Task { topic, .. } = task.clone();
+        if !self.topics.contains_key(&topic) {
+            if !self.create_on_use {
+                return Err(Refused::NoSuchTopic(topic));
+            }
+            self.put_topic(&topic, Default::default())?;
+        }
+        if self.topics[&topic].paused {
+            return Err(Refused::TopicPaused(topic));
+        }
+        let due = task.when.due(self.now);
+        if due <= self.now {
+            for queue in self.route(&topic, task.routing_key.as_ref()) {
+                if self.is_full(&queue) && self.queues[&queue].overflow == Overflow::Refuse {
+                    return Err(Refused::QueueFull(queue));
+                }
+            }
+        }
+        if let Some(old) = old {
+            self.rows.remove(&old);
+        }
+        let settings = &self.topics[&topic];
+        let state = State {
+            phase: Phase::Waiting,
+            scheduled_at: self.now,
+            due,
+            priority: task.priority.unwrap_or(settings.priority),
+            ttl: task.ttl.or(settings.ttl),
+            retry: task.retry,
+            routing_key: task.routing_key,
+            queue: None,
+            attempts: 0,
+            failures: 0,
+        };
+        let row = Row {
+            topic,
+            id: id.clone(),
+            part: None,
+            group: task.key,
+            table: Table::Live,
+            at: due,
+            state,
+            headers: task.headers,
+            body: task.body,
+            ready_in: None,
+            sent_as: None,
+        };
+        let number = self.number();
+        self.rows.insert(number, row);
+        self.wait_until(number, due);
+        Ok(if old.is_some() { ScheduleOutcome::Replaced { due } } else { ScheduleOutcome::Created { due } })
+    }
+
+    /// The rows that change with a task, or where it stands if it is too late.
+    pub fn open_rows(&self, task: Number) -> Result<Vec<Number>, Standing> {
+        let row = &self.rows[&task];
+        if row.is_waiting() {
+            return Ok(vec![task]);
+        }
+        let Phase::Spread(parts) = &row.state.phase else { return Err(self.standing(task)) };
+        let mut open = Vec::new();
+        for part in parts {
+            match self.find(&row.key().in_queue(&part.queue)) {
+                Some(number) if self.rows[&number].is_waiting() => open.push(number),
+                Some(number) => return Err(self.standing(number)),
+                None => return Err(self.standing(task)),
+            }
+        }
+        Ok(open)
+    }
+
+    /// Does something to all rows of a task, if it is not too late.
+    fn change(&mut self, key: &Key, mut act: impl FnMut(&mut Model, Number)) -> Ruling<()> {
+        let Some(task) = self.find(key) else { return Ruling::Unknown };
+        match self.open_rows(task) {
+            Err(standing) => Ruling::TooLate(standing),
+            Ok(open) => {
+                open.into_iter().for_each(|number| act(self, number));
+                Ruling::Done(())
+            }
+        }
+    }
+
+    fn reschedule(&mut self, change: Reschedule) -> Reply {
+        let key = Key::task(&change.topic, &change.id);
+        if let Some(task) = self.find(&key)
+            && let Some(body) = change.body
+            && self.open_rows(task).is_ok()
+        {
+            self.limits.check(&body, &self.rows[&task].headers)?;
+            self.row(task).body = body;
+        }
+        let mut due = Timestamp::ZERO;
+        let ruling = self.change(&key, |model, number| due = model.shift(number, change.shift, change.priority));
+        Ok(Answer::Rescheduled(match ruling {
+            Ruling::Done(()) => Ruling::Done(due),
+            Ruling::TooLate(standing) => Ruling::TooLate(standing),
+            Ruling::Unknown => Ruling::Unknown,
+        }))
+    }
+
+    /// Moves a waiting row and says when it is due.
+    pub fn shift(&mut self, number: Number, shift: Option<Shift>, priority: Option<u32>) -> Timestamp {
+        let now = self.now;
+        let row = self.row(number);
+        row.state.priority = priority.unwrap_or(row.state.priority);
+        if let Some(shift) = shift {
+            row.state.due = shift.apply(row.at, now);
+            row.at = row.state.due;
+        }
+        let (at, due) = (row.at, row.state.due);
+        self.wait_until(number, at);
+        due
+    }
+
+    fn replay_one(&mut self, selected: &Selected) -> Reply {
+        let found = self.find(&selected.key());
+        match found.filter(|number| matches!(self.rows[number].table, Table::Dead | Table::History)) {
+            Some(number) => {
+                self.replay(number);
+                Ok(Answer::Replayed)
+            }
+            None => Err(Refused::NothingThere),
+        }
+    }
+
+    pub fn replay(&mut self, number: Number) {
+        let now = self.now;
+        let row = self.row(number);
+        (row.state.attempts, row.state.failures, row.state.due) = (0, 0, now);
+        if row.table == Table::History {
+            row.state.queue = None;
+        }
+        self.wait_until(number, now);
+    }
+
+    fn purge_one(&mut self, selected: &Selected) -> Reply {
+        match self.find(&selected.key()).filter(|number| self.rows[number].table == Table::Dead) {
+            Some(number) => {
+                self.forget(number);
+                Ok(Answer::Purged)
+            }
+            None => Err(Refused::NothingThere),
+        }
+    }
+
+    fn forwarded(&mut self, key: &Key, refused: Option<String>) -> Reply {
+        let Some(number) = self.find(key) else { return Err(Refused::NothingThere) };
+        let Phase::Forwarding { to, death, .. } = self.rows[&number].state.phase.clone() else {
+            return Err(Refused::NothingThere);
+        };
+        match refused {
+            None => self.end(number, Ending::Forwarded),
+            Some(why) => {
+                let note = Some(format!("topic {to} did not take it: {why}"));
+                self.bury(number, Death { note, ..death });
+            }
+        }
+        Ok(Answer::Noted)
+    }
+}

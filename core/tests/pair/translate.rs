@@ -1,0 +1,282 @@
+//! Drawn requests become commands: one for the shard, one for the model, which differ in their leases.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use proptest::sample::Index;
+use punctual_core::{
+    Answer, Back, Backoff, Binding, Command, Matching, Millis, Name, Overflow, Pattern, QueueSettings, Reply,
+    Reschedule, Reserve, Retry, Schedule, Selected, Shift, Sweep, SweepAction, Task, TimeRange, Timestamp,
+    TopicSettings, Unit, When,
+};
+
+use super::plan::{Ask, BODY_LIMIT, Moving, Reserving, Which};
+use super::{Held, Pair, Room, name};
+
+/// The instant that `Moving::To` counts from.
+const FIXED: u64 = 1_700_000_000_000;
+
+pub fn topic(index: u8) -> Name {
+    name(["a", "b", "c"][usize::from(index)])
+}
+
+/// Two queues share their names with topics, two do not.
+pub fn queue(index: u8) -> Name {
+    name(["a", "b", "p", "q"][usize::from(index)])
+}
+
+pub fn key(index: u8) -> Name {
+    name(["k0", "k1", "k2"][usize::from(index)])
+}
+
+fn pattern(index: u8) -> Pattern {
+    match index {
+        0 => Pattern::All,
+        1 => Pattern::Words("x.*".into()),
+        2 => Pattern::Words("#.y".into()),
+        _ => Pattern::Words("x.y".into()),
+    }
+}
+
+fn routing(index: u8) -> Option<Name> {
+    [None, Some("x.y"), Some("x.z"), Some("y")][usize::from(index)].map(name)
+}
+
+fn steady(attempts: u32, wait: u64) -> Retry {
+    let backoff = if wait.is_multiple_of(2) {
+        Backoff::Fixed(Millis(wait))
+    } else {
+        Backoff::Exponential { first: Millis(wait), cap: Millis(10 * wait) }
+    };
+    Retry { attempts, backoff, jitter_percent: 0 }
+}
+
+/// The command that takes the jitter from a queue.
+pub fn tame(queue: &Name) -> Command {
+    let settings = QueueSettings { retry: steady(3, 20), ..QueueSettings::default() };
+    Command::PutQueue { name: queue.clone(), settings: Box::new(settings) }
+}
+
+/// The leases that consumers got, as both sides know them.
+pub fn leases(actual: &[(u64, Reply)], expected: &BTreeMap<u64, Reply>) -> Vec<Held> {
+    let mut held = Vec::new();
+    for (reply, answer) in actual {
+        if let (Ok(Answer::Reserved(got)), Some(Ok(Answer::Reserved(meant)))) = (answer, expected.get(reply)) {
+            let pairs = got.iter().zip(meant);
+            held.extend(pairs.map(|(got, meant)| Held { by_shard: got.lease.clone(), by_model: meant.lease.clone() }));
+        }
+    }
+    held
+}
+
+impl Reserving {
+    /// `polls` says that nothing else happens in the step, so that all that is ready can be read before.
+    pub fn translate(&self, now: Timestamp, room: Room, polls: bool) -> Reserve {
+        let mut queues: Vec<Name> = (0..4).filter(|index| self.queues & (1 << index) != 0).map(queue).collect();
+        let mut max = self.max;
+        let wait = if room.lets_consumers_wait() { self.wait } else { 0 };
+        if !room.hands_out_in_order() {
+            queues.truncate(1);
+            max = if wait > 0 || !polls { 1 } else { max };
+        }
+        Reserve {
+            queues,
+            max,
+            lease: self.lease.map(Millis),
+            until: now.plus(Millis(wait)),
+            consumer: name(&format!("consumer-{}", self.consumer)),
+        }
+    }
+}
+
+impl Pair {
+    /// What to tell the shard and the model.
+    pub fn commands(&mut self, asks: &[Ask]) -> Vec<(Command, Command)> {
+        let before = self.asked;
+        self.asked += asks.len() as u64;
+        (before..).zip(asks).filter_map(|(number, ask)| self.command(ask, number)).collect()
+    }
+
+    fn command(&self, ask: &Ask, number: u64) -> Option<(Command, Command)> {
+        if self.room == Room::Plain && ask.is_intricate() {
+            return None;
+        }
+        let with_lease = |lease: &Index, command: &dyn Fn(punctual_core::Lease) -> Command| {
+            let held = (!self.leases.is_empty()).then(|| lease.get(&self.leases))?;
+            Some((command(held.by_shard.clone()), command(held.by_model.clone())))
+        };
+        let command = match ask {
+            Ask::Acknowledge(lease) => return with_lease(lease, &Command::Acknowledge),
+            Ask::Release { lease, after, priority } => {
+                let back = after.map_or(Back::Retry, |after| Back::After(Millis(after)));
+                return with_lease(lease, &|lease| Command::Release { lease, back, priority: *priority });
+            }
+            Ask::Reject { lease, note } => {
+                let note = note.then(|| "no use".to_owned());
+                return with_lease(lease, &|lease| Command::Reject { lease, note: note.clone() });
+            }
+            Ask::Extend { lease, by } => {
+                return with_lease(lease, &|lease| Command::Extend { lease, by: by.map(Millis) });
+            }
+            Ask::Schedule { .. } => Command::Schedule(Box::new(self.schedule(ask, number))),
+            Ask::Cancel(which) => {
+                let (topic, id) = self.task(*which);
+                Command::Cancel { topic, id }
+            }
+            Ask::Reschedule { which, shift, priority, body, large } => {
+                let (topic, id) = self.task(*which);
+                let body = body.then(|| content(number, *large));
+                let shift = shift.map(|moving| self.shift(moving));
+                Command::Reschedule(Box::new(Reschedule { topic, id, shift, priority: *priority, body }))
+            }
+            Ask::Replay { which, queue } => Command::Replay(self.selected(*which, *queue)),
+            Ask::Purge { which, queue } => Command::Purge(self.selected(*which, *queue)),
+            Ask::PutTopic { topic: index, feeds, own, history, ttl } => {
+                let binding = |(index, fit): &(u8, u8)| Binding { queue: queue(*index), pattern: pattern(*fit) };
+                let settings = TopicSettings {
+                    feeds: (!own).then(|| feeds.iter().map(binding).collect()),
+                    history: Millis(*history),
+                    ttl: ttl.map(Millis),
+                    ..TopicSettings::default()
+                };
+                Command::PutTopic { name: topic(*index), settings: Box::new(settings) }
+            }
+            Ask::PutQueue { .. } => self.put_queue(ask),
+            Ask::PauseTopic(index, paused) => Command::PauseTopic { name: topic(*index), paused: *paused },
+            Ask::PauseQueue(index, until) => {
+                Command::PauseQueue { name: queue(*index), until: until.map(|until| self.now.plus(Millis(until))) }
+            }
+            Ask::Count => Command::Count,
+            Ask::Forecast(unit) => {
+                let unit = [Unit::Minute, Unit::Hour, Unit::Day][usize::from(*unit)];
+                Command::Forecast { unit, slots: 5 }
+            }
+            Ask::DeleteTopic(index, force) => Command::DeleteTopic { name: topic(*index), force: *force },
+            Ask::DeleteQueue(index, force) => Command::DeleteQueue { name: queue(*index), force: *force },
+            Ask::CancelKey { .. } | Ask::ShiftKey { .. } | Ask::SweepDead { .. } | Ask::ReplayHistory { .. } => {
+                Command::Sweep(Box::new(self.sweep(ask)))
+            }
+        };
+        Some((command.clone(), command))
+    }
+
+    fn shift(&self, moving: Moving) -> Shift {
+        match moving {
+            Moving::To(millis) => Shift::To(Timestamp::from_millis(FIXED + millis)),
+            // What lies at the end of time stays in the store.
+            Moving::In(millis) if self.room == Room::Plain => Shift::In(Millis(millis.min(1 << 40))),
+            Moving::In(millis) => Shift::In(Millis(millis)),
+            Moving::By(millis) => Shift::By(millis),
+        }
+    }
+
+    /// High ids mean forwarded dead letters, if there are any.
+    fn task(&self, which: Which) -> (Name, Name) {
+        match usize::from(which.id).checked_sub(6) {
+            Some(index) if index < self.forwarded.len() => self.forwarded[index].clone(),
+            _ => (topic(which.topic), name(&format!("{}", which.id % 6))),
+        }
+    }
+
+    fn selected(&self, which: Which, index: Option<u8>) -> Selected {
+        let (topic, id) = self.task(which);
+        Selected { topic, id, queue: index.map(queue) }
+    }
+
+    fn schedule(&self, ask: &Ask, number: u64) -> Schedule {
+        let Ask::Schedule {
+            which,
+            id_is_new,
+            when,
+            key: group,
+            priority,
+            ttl,
+            attempts,
+            wait,
+            routing: fit,
+            replace,
+            large,
+        } = ask
+        else {
+            unreachable!("only tasks are scheduled")
+        };
+        let (topic, id) = self.task(*which);
+        let id = if *id_is_new { name(&format!("new-{number}")) } else { id };
+        let mut task = Task::new(topic, content(number, *large));
+        task.headers = if number.is_multiple_of(3) { vec![("number".into(), number.to_string())] } else { vec![] };
+        task.routing_key = routing(*fit);
+        task.when = match self.shift(*when) {
+            Shift::To(at) => When::At(at),
+            Shift::In(delay) => When::After(delay),
+            Shift::By(by) => When::At(self.now.shifted(by)),
+        };
+        task.key = group.map(key);
+        task.priority = *priority;
+        task.ttl = ttl.map(Millis).filter(|_| self.room != Room::Plain);
+        task.retry = attempts.map(|attempts| steady(attempts, *wait));
+        task.replace = *replace;
+        Schedule { task, id, id_is_new: *id_is_new }
+    }
+
+    fn put_queue(&self, ask: &Ask) -> Command {
+        let Ask::PutQueue { queue: index, lease, attempts, wait, max_length, dead_letter, dead_retention } = ask else {
+            unreachable!("only queues are put")
+        };
+        let max_length = max_length.filter(|_| self.room.lets_queues_be_full());
+        let settings = QueueSettings {
+            lease: Millis(*lease),
+            retry: steady(*attempts, *wait),
+            max_length: max_length.map(|(max, _)| max),
+            overflow: if max_length.is_some_and(|(_, drop)| drop) { Overflow::DropOldest } else { Overflow::Refuse },
+            dead_letter: dead_letter.map(topic),
+            dead_retention: dead_retention.map(Millis),
+            ..QueueSettings::default()
+        };
+        Command::PutQueue { name: queue(*index), settings: Box::new(settings) }
+    }
+
+    fn sweep(&self, ask: &Ask) -> Sweep {
+        let last = |millis: u64| TimeRange { from: self.now.minus(Millis(millis)), until: Timestamp::NEVER };
+        match ask {
+            Ask::CancelKey { key: group, topic: of, dry_run } => Sweep {
+                matching: Matching::Key { key: key(*group), topic: of.map(topic) },
+                action: SweepAction::Cancel,
+                dry_run: *dry_run,
+            },
+            Ask::ShiftKey { key: group, topic: of, by, dry_run } => Sweep {
+                matching: Matching::Key { key: key(*group), topic: of.map(topic) },
+                action: SweepAction::Shift(self.shift(*by)),
+                dry_run: *dry_run,
+            },
+            Ask::SweepDead { topic: of, queue: within, last: millis, purge, dry_run } => Sweep {
+                matching: Matching::Dead { topic: of.map(topic), queue: within.map(queue), died: last(*millis) },
+                action: if *purge { SweepAction::Purge } else { SweepAction::Replay },
+                dry_run: *dry_run,
+            },
+            Ask::ReplayHistory { topic: of, last: millis, dry_run } => Sweep {
+                matching: Matching::History { topic: topic(*of), finished: last(*millis) },
+                action: SweepAction::Replay,
+                dry_run: *dry_run,
+            },
+            _ => unreachable!("only sweeps sweep"),
+        }
+    }
+}
+
+impl Ask {
+    /// Whether what it leads to may have to be read before it can be handed out: the bodies of
+    /// tasks that were broadcast, dead and finished ones, and what is behind one that has expired.
+    fn is_intricate(&self) -> bool {
+        let replays = matches!(self, Ask::Replay { .. } | Ask::SweepDead { .. } | Ask::ReplayHistory { .. });
+        replays || matches!(self, Ask::PutTopic { .. })
+    }
+}
+
+/// A body that tells its request from all others.
+fn content(number: u64, large: bool) -> Bytes {
+    let mut text = format!("body {number}");
+    if large {
+        text.push_str(&"!".repeat(BODY_LIMIT));
+    }
+    text.into()
+}
