@@ -1,0 +1,197 @@
+//! What each answer says about the row, and what the row is after it.
+
+use punctual_core::store::Key;
+use punctual_core::{
+    Answer, Command, Delivery, Ending, Lease, Name, Phase, Refused, Reply, Ruling, ScheduleOutcome, Standing,
+};
+
+use super::Promise;
+use super::guess::{Body, Candidate, Guess, Shadow};
+use super::rules::Context;
+use super::standing::is_true;
+
+/// The promise that is broken if this answer is not true.
+pub(super) fn promise_of(command: &Command, reply: &Reply) -> Promise {
+    let nothing_there = matches!(
+        reply,
+        Ok(Answer::Cancelled(Ruling::Unknown) | Answer::Rescheduled(Ruling::Unknown))
+            | Err(Refused::NothingThere | Refused::LeaseLost { now: None })
+    );
+    match command {
+        _ if nothing_there => Promise::NothingIsLost,
+        Command::Schedule(_) => Promise::SameIdIsOneTask,
+        Command::Acknowledge(_) | Command::Release { .. } | Command::Reject { .. } | Command::Extend { .. } => {
+            Promise::OneHolder
+        }
+        Command::Forwarded { .. } => Promise::NothingIsLost,
+        _ => Promise::CertainAnswers,
+    }
+}
+
+impl Context<'_> {
+    /// What the row is after a command about `about` (itself, its task, or one of its deliveries)
+    /// was answered so; nothing if the answer cannot be true.
+    pub(super) fn answered(&self, guess: &Guess, about: &Key, command: &Command, reply: &Reply) -> Vec<Guess> {
+        let unchanged = || vec![guess.clone()];
+        let row = match guess {
+            Guess::Row(row) => Some(&**row),
+            Guess::Gone => None,
+        };
+        let itself = about == self.key;
+        if !itself && about.of_task() == *self.key {
+            // About one of its deliveries; what that means here is checked between the two.
+            return unchanged();
+        }
+        match (command, reply) {
+            (Command::Schedule(schedule), Ok(Answer::Scheduled(scheduled))) if itself => {
+                match (&scheduled.outcome, row) {
+                    (ScheduleOutcome::Created { due }, None) => self.created(schedule, *due),
+                    (ScheduleOutcome::Replaced { due }, Some(row))
+                        if schedule.task.replace && row.is_waiting() && row.state.attempts == 0 =>
+                    {
+                        self.created(schedule, *due)
+                    }
+                    (ScheduleOutcome::Existed(standing), Some(row)) if is_true(standing, row, self.now) => unchanged(),
+                    _ => Vec::new(),
+                }
+            }
+            (Command::Cancel { .. }, Ok(Answer::Cancelled(ruling))) => match (ruling, row) {
+                (Ruling::Done(()), Some(row)) if is_open(row) => self.end(row, Ending::Cancelled),
+                (Ruling::Done(()), None) if !itself => unchanged(),
+                (Ruling::TooLate(standing), _) => self.too_late(guess, row, standing, itself),
+                (Ruling::Unknown, None) => unchanged(),
+                // The task went before its deliveries, in the same deletion.
+                (Ruling::Unknown, Some(_)) if !itself && self.is_closing() => unchanged(),
+                _ => Vec::new(),
+            },
+            (Command::Reschedule(change), Ok(Answer::Rescheduled(ruling))) => match (ruling, row) {
+                (Ruling::Done(due), Some(row)) if is_open(row) => {
+                    let mut changed = row.clone();
+                    if let Some(body) = change.body.as_ref().filter(|_| itself) {
+                        changed.body = Body::EndsWith(body.clone());
+                    }
+                    if matches!(row.state.phase, Phase::Spread(_)) {
+                        return vec![Guess::row(changed)];
+                    }
+                    let moved = self.rescheduled(&changed, change.shift, change.priority);
+                    let right = !itself || matches!(&moved, Guess::Row(row) if row.state.due == *due);
+                    if right { vec![moved] } else { Vec::new() }
+                }
+                (Ruling::Done(_), None) if !itself => unchanged(),
+                (Ruling::TooLate(standing), _) => self.too_late(guess, row, standing, itself),
+                (Ruling::Unknown, None) => unchanged(),
+                // The task went before its deliveries, in the same deletion.
+                (Ruling::Unknown, Some(_)) if !itself && self.is_closing() => unchanged(),
+                _ => Vec::new(),
+            },
+            _ if !itself => unchanged(),
+            (Command::Acknowledge(lease), reply) => {
+                self.with_lease(guess, row, lease, reply, |row| self.end(row, Ending::Done))
+            }
+            (Command::Release { lease, back, priority }, reply) => {
+                self.with_lease(guess, row, lease, reply, |row| self.released(row, *back, *priority))
+            }
+            (Command::Reject { lease, .. }, reply) => {
+                self.with_lease(guess, row, lease, reply, |row| self.rejected(row))
+            }
+            (Command::Extend { lease, .. }, reply) => self.with_lease(guess, row, lease, reply, |row| {
+                let mut held = row.clone();
+                if let Ok(Answer::Extended(until)) = reply {
+                    held.set_at(*until);
+                }
+                vec![Guess::row(held)]
+            }),
+            (Command::Replay(_), reply) => {
+                let over = row.filter(|row| matches!(row.state.phase, Phase::Dead(_) | Phase::Finished(_)));
+                match (reply, over) {
+                    (Ok(Answer::Replayed), Some(row)) => vec![self.replayed(row)],
+                    (Err(Refused::NothingThere), None) => unchanged(),
+                    (Err(Refused::NothingThere), Some(_)) if self.is_closing() => unchanged(),
+                    _ => Vec::new(),
+                }
+            }
+            (Command::Purge(_), reply) => {
+                let dead = row.filter(|row| matches!(row.state.phase, Phase::Dead(_)));
+                match (reply, dead) {
+                    (Ok(Answer::Purged), Some(_)) => vec![Guess::Gone],
+                    (Err(Refused::NothingThere), None) => unchanged(),
+                    _ => Vec::new(),
+                }
+            }
+            (Command::Forwarded { refused, .. }, Ok(_)) => {
+                row.map(|row| self.forwarded(row, refused.is_some())).unwrap_or_default()
+            }
+            (_, Err(_)) => unchanged(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn too_late(&self, guess: &Guess, row: Option<&Candidate>, standing: &Standing, itself: bool) -> Vec<Guess> {
+        // For one delivery of a broadcast task it says nothing: another one may be what is too late.
+        let says_true = !itself || row.is_some_and(|row| !row.is_waiting() && is_true(standing, row, self.now));
+        if says_true { vec![guess.clone()] } else { Vec::new() }
+    }
+
+    /// A lease in force lets its holder do something; any other does not.
+    fn with_lease(
+        &self,
+        guess: &Guess,
+        row: Option<&Candidate>,
+        lease: &Lease,
+        reply: &Reply,
+        effect: impl Fn(&Candidate) -> Vec<Guess>,
+    ) -> Vec<Guess> {
+        let in_force = row.filter(|row| {
+            matches!(row.state.phase, Phase::Leased { token, .. } if token == lease.token) && self.now < row.at
+        });
+        match (reply, in_force) {
+            (Ok(_), Some(row)) => effect(row),
+            (Err(Refused::LeaseLost { now }), None) => {
+                let right = match (now, row) {
+                    (None, None) => true,
+                    (Some(standing), Some(row)) => is_true(standing, row, self.now),
+                    _ => false,
+                };
+                if right { vec![guess.clone()] } else { Vec::new() }
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// What the row is after it was handed over so.
+    pub(super) fn delivered(
+        &self,
+        guess: &Guess,
+        delivery: &Delivery,
+        holder: Option<&Name>,
+        task: Option<&Shadow>,
+    ) -> Option<Guess> {
+        let Guess::Row(row) = guess else { return None };
+        let right = row.is_waiting()
+            && row.at <= self.now
+            && self.now < row.state.expires_at()
+            && row.state.due == delivery.due
+            && delivery.due <= self.now
+            && delivery.until > self.now
+            && delivery.attempt == row.state.attempts + 1
+            && delivery.priority == row.state.priority
+            && delivery.key == row.group
+            && delivery.scheduled_at == row.state.scheduled_at
+            && delivery.topic.as_str() == self.key.topic()
+            && delivery.id.as_str() == self.key.id()
+            && (self.key.queue().is_empty() || delivery.queue.as_str() == self.key.queue())
+            && task.is_some_and(|task| task.body.ends_with(&delivery.body));
+        let holder = holder?.clone();
+        right.then(|| {
+            let mut leased = (**row).clone();
+            leased.state.phase = Phase::Leased { token: delivery.lease.token, holder };
+            leased.state.attempts += 1;
+            leased.set_at(delivery.until);
+            Guess::row(leased)
+        })
+    }
+}
+
+fn is_open(row: &Candidate) -> bool {
+    row.is_waiting() || matches!(row.state.phase, Phase::Spread(_))
+}

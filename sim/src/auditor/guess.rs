@@ -1,0 +1,151 @@
+//! What a row may look like after so much of a step.
+//!
+//! Timers, retention and the pushing out of full queues happen when the shard gets to them, so
+//! from one state several are possible. The auditor follows all of them, as few as they are.
+
+use bytes::Bytes;
+use punctual_core::store::{Row, Table};
+use punctual_core::{Name, Phase, State, Timestamp};
+
+/// A row as the store has it, by what was committed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shadow {
+    /// The table it stands in.
+    pub table: Table,
+    /// Its number.
+    pub seq: u64,
+    /// Its time.
+    pub at: Timestamp,
+    /// Its group.
+    pub group: Option<Name>,
+    /// Its state.
+    pub state: State,
+    /// Its body with headers.
+    pub body: Bytes,
+}
+
+impl Shadow {
+    /// The shadow of a row.
+    pub fn of(row: &Row) -> Shadow {
+        Shadow {
+            table: row.table,
+            seq: row.seq,
+            at: row.at,
+            group: row.group.clone(),
+            state: State::decode(&row.state),
+            body: row.body.clone(),
+        }
+    }
+
+    /// Whether it waits for its time or for a consumer.
+    pub fn is_waiting(&self) -> bool {
+        self.table == Table::Live && self.state.phase == Phase::Waiting
+    }
+
+    /// Whether it still has to come to an end.
+    pub fn is_open(&self) -> bool {
+        self.table == Table::Live && !matches!(self.state.phase, Phase::Spread(_))
+    }
+}
+
+/// One of the possibilities.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Guess {
+    /// There is no such row.
+    Gone,
+    /// There is one.
+    Row(Box<Candidate>),
+}
+
+/// A row whose number, time and body may be known only roughly.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Candidate {
+    pub table: Table,
+    pub seq: Option<u64>,
+    pub at: Timestamp,
+    /// The wait before a retry has jitter: its end lies between `at` and here.
+    pub latest: Timestamp,
+    pub group: Option<Name>,
+    pub state: State,
+    pub body: Body,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Body {
+    Exactly(Bytes),
+    /// Headers come before it.
+    EndsWith(Bytes),
+}
+
+impl Guess {
+    pub fn of(shadow: Option<&Shadow>) -> Guess {
+        shadow.map_or(Guess::Gone, |shadow| Guess::row(Candidate::of(shadow)))
+    }
+
+    pub fn row(candidate: Candidate) -> Guess {
+        Guess::Row(Box::new(candidate))
+    }
+
+    /// Whether this is what the store has.
+    pub fn fits(&self, actual: Option<&Shadow>) -> bool {
+        match (self, actual) {
+            (Guess::Gone, None) => true,
+            (Guess::Row(candidate), Some(actual)) => candidate.fits(actual),
+            _ => false,
+        }
+    }
+}
+
+impl Candidate {
+    pub fn of(shadow: &Shadow) -> Candidate {
+        Candidate {
+            table: shadow.table,
+            seq: Some(shadow.seq),
+            at: shadow.at,
+            latest: shadow.at,
+            group: shadow.group.clone(),
+            state: shadow.state.clone(),
+            body: Body::Exactly(shadow.body.clone()),
+        }
+    }
+
+    pub fn is_waiting(&self) -> bool {
+        self.table == Table::Live && self.state.phase == Phase::Waiting
+    }
+
+    /// Sets the time exactly.
+    pub fn set_at(&mut self, at: Timestamp) {
+        self.at = at;
+        self.latest = at;
+    }
+
+    fn fits(&self, actual: &Shadow) -> bool {
+        self.table == actual.table
+            && self.seq.is_none_or(|seq| seq == actual.seq)
+            && (self.at..=self.latest).contains(&actual.at)
+            && self.group == actual.group
+            && self.body_fits(&actual.body)
+            && self.state_fits(&actual.state)
+    }
+
+    fn body_fits(&self, actual: &Bytes) -> bool {
+        match &self.body {
+            Body::Exactly(body) => body == actual,
+            Body::EndsWith(body) => actual.ends_with(body),
+        }
+    }
+
+    /// The queue is not compared: it is noted when a row is handed out or dies, and then checked there.
+    fn state_fits(&self, actual: &State) -> bool {
+        let phase_fits = match (&self.state.phase, &actual.phase) {
+            (Phase::Spread(_), Phase::Spread(_)) => true,
+            (Phase::Forwarding { to, death, .. }, Phase::Forwarding { to: actual_to, death: actual, .. }) => {
+                to == actual_to && death.reason == actual.reason && death.at == actual.at
+            }
+            (Phase::Dead(death), Phase::Dead(actual)) => death.reason == actual.reason && death.at == actual.at,
+            (phase, actual) => phase == actual,
+        };
+        let rest = |state: &State| State { phase: Phase::Waiting, queue: None, ..state.clone() };
+        phase_fits && rest(&self.state) == rest(actual)
+    }
+}

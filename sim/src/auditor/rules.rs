@@ -1,0 +1,382 @@
+//! What may happen to a row by itself and what each command does to it: the rules of the design,
+//! written down a second time and in another way than the shard does it.
+
+use punctual_core::store::{Key, Table};
+use punctual_core::{
+    Back, Death, Ending, Millis, Name, Phase, QueueSettings, Reason, Retry, Shift, State, Sweep, SweepAction,
+    Timestamp, TopicSettings,
+};
+use punctual_core::{Matching, Schedule};
+
+use super::guess::{Body, Candidate, Guess};
+use super::ledger::{Deletion, Settings};
+
+/// How long a dead letter on its way waits for word.
+const PATIENCE: Millis = Millis::from_secs(60);
+
+/// What the rules depend on beside the row.
+pub(super) struct Context<'a> {
+    pub key: &'a Key,
+    pub now: Timestamp,
+    pub settings: &'a Settings,
+    /// The queue that the row has after the step: where it was ready when it died.
+    pub queue_after: Option<Name>,
+    /// The due time that the row has after the step.
+    pub due_after: Option<Timestamp>,
+    /// Sweeps that are under way.
+    pub sweeps: Vec<&'a Sweep>,
+    /// Deletions that are under way.
+    pub deletions: Vec<&'a Deletion>,
+}
+
+impl Context<'_> {
+    fn topic(&self) -> Vec<TopicSettings> {
+        self.settings.topic(self.key.topic())
+    }
+
+    fn queue(&self, name: Option<&Name>) -> Vec<QueueSettings> {
+        name.map_or_else(Vec::new, |name| self.settings.queue(name))
+    }
+
+    /// The queues that a row may be ready in: the one it names, or those that its topic feeds.
+    fn likely_queues(&self, row: &Candidate) -> Vec<QueueSettings> {
+        if let Some(name) = self.queue_after.as_ref().or(row.state.queue.as_ref()) {
+            return self.settings.queue(name);
+        }
+        let fed = |topic: TopicSettings| match topic.feeds {
+            None => self.settings.queue(self.key.topic()),
+            Some(feeds) => feeds.iter().flat_map(|binding| self.settings.queue(&binding.queue)).collect(),
+        };
+        self.topic().into_iter().flat_map(fed).collect()
+    }
+
+    fn is_part(&self) -> bool {
+        !self.key.queue().is_empty()
+    }
+
+    /// Everything that may have become of a row by itself.
+    pub fn closure(&self, guesses: Vec<Guess>) -> Vec<Guess> {
+        let mut all: Vec<Guess> = Vec::new();
+        let mut fresh = guesses;
+        while let Some(guess) = fresh.pop() {
+            if all.contains(&guess) {
+                continue;
+            }
+            if let Guess::Row(row) = &guess {
+                fresh.extend(self.by_itself(row));
+            }
+            all.push(guess);
+        }
+        all
+    }
+
+    /// What sweeps and deletions may have done, one after the other in either order.
+    pub fn jobs(&self, mut guesses: Vec<Guess>) -> Vec<Guess> {
+        for _ in 0..self.sweeps.len() + self.deletions.len() {
+            let rows = guesses.iter().filter_map(|guess| match guess {
+                Guess::Row(row) => Some(row),
+                Guess::Gone => None,
+            });
+            let changed: Vec<Guess> = rows
+                .flat_map(|row| {
+                    let swept = self.sweeps.iter().flat_map(|sweep| self.swept(row, sweep));
+                    swept.chain(self.deletions.iter().flat_map(|deletion| self.deleted(row, deletion)))
+                })
+                .collect();
+            if changed.is_empty() {
+                break;
+            }
+            guesses = self.closure(guesses.into_iter().chain(changed).collect());
+        }
+        guesses
+    }
+
+    /// What a deletion may do to a row.
+    fn deleted(&self, row: &Candidate, deletion: &Deletion) -> Vec<Guess> {
+        match deletion {
+            Deletion::Topic(name) if self.key.topic() == name.as_str() => vec![Guess::Gone],
+            Deletion::Topic(_) => Vec::new(),
+            Deletion::Queue(name) => {
+                let own = row.state.queue.as_ref() == Some(name);
+                let ready = row.is_waiting() && row.at <= self.now && row.state.queue.is_none();
+                match row.table {
+                    Table::Live if own || (ready && self.may_feed(name)) => self.end(row, Ending::Cancelled),
+                    Table::Dead if own => vec![Guess::Gone],
+                    _ => Vec::new(),
+                }
+            }
+        }
+    }
+
+    fn may_feed(&self, queue: &Name) -> bool {
+        self.topic().iter().any(|topic| match &topic.feeds {
+            None => self.key.topic() == queue.as_str(),
+            Some(feeds) => feeds.iter().any(|binding| binding.queue == *queue),
+        })
+    }
+
+    /// Whether the topic is being deleted, so that nothing is handed out from it again.
+    pub fn is_closing(&self) -> bool {
+        let closes =
+            |deletion: &&Deletion| matches!(deletion, Deletion::Topic(name) if self.key.topic() == name.as_str());
+        self.deletions.iter().any(closes)
+    }
+
+    fn by_itself(&self, row: &Candidate) -> Vec<Guess> {
+        let mut next = Vec::new();
+        match &row.state.phase {
+            Phase::Waiting if row.at <= self.now => self.arrive(row, &mut next),
+            Phase::Leased { .. } if row.at <= self.now => next.extend(self.fail(row)),
+            Phase::Forwarding { death, .. } if row.at <= self.now => {
+                let mut sent = row.clone();
+                sent.set_at(self.now.plus(PATIENCE));
+                next.push(Guess::row(sent));
+                next.push(self.bury(row, death.clone()));
+            }
+            Phase::Spread(_) => {
+                // Whether its deliveries really ended is checked with their rows.
+                let endings = [Ending::Done, Ending::Cancelled, Ending::Forwarded, Ending::Purged];
+                next.extend(endings.into_iter().flat_map(|ending| self.end(row, ending)));
+            }
+            Phase::Dead(_) => {
+                let old =
+                    |queue: &QueueSettings| queue.dead_retention.is_some_and(|period| row.at.plus(period) <= self.now);
+                if self.queue(row.state.queue.as_ref()).iter().any(old) {
+                    next.push(Guess::Gone);
+                }
+            }
+            Phase::Finished(_) if self.topic().iter().any(|topic| row.at.plus(topic.history) <= self.now) => {
+                next.push(Guess::Gone);
+            }
+            _ => {}
+        }
+        next
+    }
+
+    fn arrive(&self, row: &Candidate, next: &mut Vec<Guess>) {
+        if row.state.expires_at() <= self.now {
+            next.extend(self.die(row, Reason::Expired));
+        }
+        if self.likely_queues(row).iter().any(|queue| queue.max_length.is_some()) {
+            next.extend(self.die(row, Reason::PushedOut));
+        }
+        if self.deletions.iter().any(|deletion| matches!(deletion, Deletion::Queue(_))) {
+            // The only queue that takes it may be the one that goes.
+            next.extend(self.die(row, Reason::Unrouted));
+        }
+        if self.is_part() || row.state.queue.is_some() {
+            return;
+        }
+        for feeds in self.topic().into_iter().filter_map(|topic| topic.feeds) {
+            let takers = feeds.iter().filter(|binding| binding.pattern.fits(row.state.routing())).count();
+            if takers == 0 {
+                next.extend(self.die(row, Reason::Unrouted));
+            } else if takers > 1 {
+                let mut spread = row.clone();
+                spread.state.phase = Phase::Spread(Vec::new());
+                spread.set_at(Timestamp::LAST);
+                next.push(Guess::row(spread));
+            }
+        }
+    }
+
+    fn die(&self, row: &Candidate, reason: Reason) -> Vec<Guess> {
+        let death = Death { reason, at: self.now, note: None };
+        let mut targets: Vec<Option<Name>> = match reason {
+            Reason::Unrouted => vec![None],
+            _ => self.likely_queues(row).into_iter().map(|queue| queue.dead_letter).collect(),
+        };
+        if self.queue_after.as_ref().or(row.state.queue.as_ref()).is_none() {
+            // It has not got to a queue, or is gone by the end of the step and does not tell.
+            targets.push(None);
+        }
+        let fate = |to: Option<Name>| match to {
+            None => self.bury(row, death.clone()),
+            Some(to) => {
+                let mut leaving = row.clone();
+                leaving.state.phase = Phase::Forwarding { to, number: 0, death: death.clone() };
+                leaving.table = Table::Live;
+                leaving.set_at(self.now);
+                Guess::row(leaving)
+            }
+        };
+        targets.into_iter().map(fate).collect()
+    }
+
+    fn bury(&self, row: &Candidate, death: Death) -> Guess {
+        let mut dead = row.clone();
+        dead.state.phase = Phase::Dead(death);
+        dead.table = Table::Dead;
+        dead.set_at(self.now);
+        Guess::row(dead)
+    }
+
+    /// An attempt failed.
+    fn fail(&self, row: &Candidate) -> Vec<Guess> {
+        let own = row.state.retry.map(|retry| vec![retry]);
+        let queues = || self.queue(row.state.queue.as_ref()).into_iter().map(|queue| queue.retry).collect();
+        let policies: Vec<Retry> = own.unwrap_or_else(queues);
+        let mut next = Vec::new();
+        for policy in policies {
+            let mut failed = row.clone();
+            failed.state.failures += 1;
+            if policy.is_exhausted(failed.state.failures) {
+                next.extend(self.die(&failed, Reason::OutOfAttempts));
+                continue;
+            }
+            let wait = Retry { jitter_percent: 0, ..policy }.wait(failed.state.failures, 0);
+            let longest = Millis(wait.0 + wait.0 * u64::from(policy.jitter_percent) / 100);
+            failed.state.phase = Phase::Waiting;
+            let within = |at: Timestamp| at.max(failed.state.due).min(failed.state.expires_at());
+            (failed.at, failed.latest) = (within(self.now.plus(wait)), within(self.now.plus(longest)));
+            next.push(Guess::row(failed));
+        }
+        next
+    }
+
+    fn wait_until(&self, mut row: Candidate, at: Timestamp) -> Guess {
+        row.state.phase = Phase::Waiting;
+        row.table = Table::Live;
+        let at = at.max(row.state.due).min(row.state.expires_at());
+        row.set_at(at);
+        Guess::row(row)
+    }
+
+    pub fn end(&self, row: &Candidate, ending: Ending) -> Vec<Guess> {
+        if self.is_part() {
+            return vec![Guess::Gone];
+        }
+        let mut ended = row.clone();
+        ended.state.phase = Phase::Finished(ending);
+        ended.table = Table::History;
+        ended.set_at(self.now);
+        let fate = |topic: TopicSettings| match topic.history {
+            Millis::ZERO => Guess::Gone,
+            _ => Guess::row(ended.clone()),
+        };
+        self.topic().into_iter().map(fate).collect()
+    }
+
+    /// A task that was just taken.
+    pub fn created(&self, schedule: &Schedule, due: Timestamp) -> Vec<Guess> {
+        let task = &schedule.task;
+        if due != task.when.due(self.now) {
+            return Vec::new();
+        }
+        let make = |topic: TopicSettings| {
+            let state = State {
+                phase: Phase::Waiting,
+                scheduled_at: self.now,
+                due,
+                priority: task.priority.unwrap_or(topic.priority),
+                ttl: task.ttl.or(topic.ttl),
+                retry: task.retry,
+                routing_key: task.routing_key.clone(),
+                queue: None,
+                attempts: 0,
+                failures: 0,
+            };
+            let at = due.min(state.expires_at());
+            Guess::row(Candidate {
+                table: Table::Live,
+                seq: None,
+                at,
+                latest: at,
+                group: task.key.clone(),
+                state,
+                body: Body::EndsWith(task.body.clone()),
+            })
+        };
+        self.topic().into_iter().map(make).collect()
+    }
+
+    /// One of the deliveries that a task was spread to.
+    pub fn born(&self, mut task: Candidate) -> Guess {
+        let at = task.state.due.min(self.now);
+        task.state.phase = Phase::Waiting;
+        task.table = Table::Live;
+        task.seq = None;
+        task.body = Body::Exactly(Default::default());
+        task.set_at(at);
+        Guess::row(task)
+    }
+
+    pub fn rescheduled(&self, row: &Candidate, shift: Option<Shift>, priority: Option<u32>) -> Guess {
+        let mut moved = row.clone();
+        moved.state.priority = priority.unwrap_or(moved.state.priority);
+        let Some(shift) = shift else { return Guess::row(moved) };
+        let (earliest, latest) = (shift.apply(row.at, self.now), shift.apply(row.latest, self.now));
+        // If it failed in this very step, only the row itself tells how long its jitter was.
+        let at = self.due_after.filter(|due| (earliest..=latest).contains(due)).unwrap_or(earliest);
+        moved.state.due = at;
+        self.wait_until(moved, at)
+    }
+
+    pub fn released(&self, row: &Candidate, back: Back, priority: Option<u32>) -> Vec<Guess> {
+        let mut row = row.clone();
+        row.state.priority = priority.unwrap_or(row.state.priority);
+        let due = row.state.due.min(self.now);
+        match back {
+            Back::Retry => self.fail(&row),
+            Back::After(Millis::ZERO) => vec![self.wait_until(row, due)],
+            Back::After(delay) => vec![self.wait_until(row, self.now.plus(delay))],
+        }
+    }
+
+    pub fn rejected(&self, row: &Candidate) -> Vec<Guess> {
+        self.die(row, Reason::Rejected)
+    }
+
+    pub fn forwarded(&self, row: &Candidate, refused: bool) -> Vec<Guess> {
+        match &row.state.phase {
+            Phase::Forwarding { death, .. } if refused => vec![self.bury(row, death.clone())],
+            Phase::Forwarding { .. } => self.end(row, Ending::Forwarded),
+            _ => Vec::new(),
+        }
+    }
+
+    pub fn replayed(&self, row: &Candidate) -> Guess {
+        let mut again = row.clone();
+        again.state.attempts = 0;
+        again.state.failures = 0;
+        again.state.due = self.now;
+        if row.table == Table::History {
+            again.state.queue = None;
+        }
+        self.wait_until(again, self.now)
+    }
+
+    fn swept(&self, row: &Candidate, sweep: &Sweep) -> Vec<Guess> {
+        let of_topic = |topic: Option<&Name>| topic.is_none_or(|topic| self.key.topic() == topic.as_str());
+        if sweep.dry_run {
+            return Vec::new();
+        }
+        match (&sweep.matching, sweep.action) {
+            (Matching::Key { key, topic }, action) => {
+                if row.group.as_ref() != Some(key) || !of_topic(topic.as_ref()) || !row.is_waiting() {
+                    return Vec::new();
+                }
+                match action {
+                    SweepAction::Shift(shift) => vec![self.rescheduled(row, Some(shift), None)],
+                    _ => self.end(row, Ending::Cancelled),
+                }
+            }
+            (Matching::Dead { topic, queue, died }, action) => {
+                let of_queue = queue.is_none() || *queue == row.state.queue;
+                let fits = row.table == Table::Dead && of_topic(topic.as_ref()) && of_queue;
+                if !fits || !(died.from..died.until).contains(&row.at) {
+                    return Vec::new();
+                }
+                match action {
+                    SweepAction::Replay => vec![self.replayed(row)],
+                    _ => vec![Guess::Gone],
+                }
+            }
+            (Matching::History { topic, finished }, _) => {
+                let fits = row.table == Table::History && of_topic(Some(topic));
+                let in_time = (finished.from..finished.until).contains(&row.at);
+                if fits && in_time { vec![self.replayed(row)] } else { Vec::new() }
+            }
+        }
+    }
+}

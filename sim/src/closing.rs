@@ -1,0 +1,78 @@
+//! The end of a run: every shard is asked for its books before the auditor has the last word.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use punctual_core::store::{ShardId, Store};
+use punctual_core::{Answer, Board, Command, Reply, Request, Unit};
+
+use crate::auditor::{Books, Promise};
+use crate::record::{StepRecord, Tag};
+use crate::world::World;
+
+/// How many steps a shard gets to bring its books up to date: one for each day that the forecast
+/// counts by minute, and more.
+const ROUNDS: usize = 200;
+
+impl World {
+    /// The books of all shards, and the auditor's last word.
+    pub(crate) fn close(&mut self) {
+        // What ended last may have to be kept for a moment.
+        self.advance(self.moment + 60_000);
+        let mut books: BTreeMap<ShardId, Books> = BTreeMap::new();
+        let mut open: BTreeSet<ShardId> = BTreeSet::new();
+        for index in 0..self.nodes.len() {
+            let shards: Vec<ShardId> = self.nodes[index].seats().map(|(shard, _)| *shard).collect();
+            for shard in shards {
+                open.insert(shard);
+                if let Some(book) = self.book(index, shard) {
+                    books.insert(shard, book);
+                }
+            }
+        }
+        if open.len() != usize::from(self.profile.shards) {
+            let what = format!("only {open:?} are open at the end");
+            self.auditor.accuse(Promise::KeepsWorking, "", what);
+        }
+        let drained = self.drained_at();
+        self.auditor.close(&self.store, &books, drained);
+    }
+
+    /// Asks a shard for its counts and its forecast.
+    fn book(&mut self, index: usize, shard: ShardId) -> Option<Books> {
+        for _ in 0..ROUNDS {
+            self.last_step(index, shard, Vec::new())?;
+        }
+        let ask = |unit, slots| vec![Request { command: Command::Forecast { unit, slots }, reply: 0 }];
+        let mut forecast = |unit, slots| match self.last_step(index, shard, ask(unit, slots))?.as_slice() {
+            [(_, Ok(Answer::Forecast(slots)))] => Some(slots.clone()),
+            _ => None,
+        };
+        let (days, minutes) = (forecast(Unit::Day, 40)?, forecast(Unit::Minute, 3_000)?);
+        let seat = self.nodes[index].seat(shard)?;
+        Some(Books { now: seat.shard.now(), counts: seat.shard.counts(), days, minutes })
+    }
+
+    /// A step outside of the node, with nobody waiting, committed at once.
+    fn last_step(&mut self, index: usize, shard: ShardId, ask: Vec<Request<Tag>>) -> Option<Vec<(Tag, Reply)>> {
+        let now = self.nodes[index].now(self.moment);
+        let seat = self.nodes[index].seat(shard)?;
+        let output = seat.shard.step(now, ask, &self.store, &mut Board::default()).ok()?;
+        let record = StepRecord {
+            node: index,
+            shard,
+            fence: seat.fence,
+            step: output.step,
+            now: seat.shard.now(),
+            clock: now,
+            requests: Vec::new(),
+            answers: BTreeMap::new(),
+            holders: BTreeMap::new(),
+            waited_since: now,
+            batch: output.batch.clone(),
+        };
+        self.store.commit(output.batch.into_iter().collect()).ok()?;
+        seat.shard.committed(output.step);
+        self.auditor.took_effect(&record);
+        Some(output.answers)
+    }
+}

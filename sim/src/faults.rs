@@ -1,0 +1,159 @@
+//! What goes wrong: nodes die or stall, clocks jump, the store fails.
+
+use punctual_core::store::Store;
+use punctual_memory::Fate;
+
+use crate::auditor::Promise;
+use crate::node::Item;
+use crate::profile::{Fault, Kind};
+use crate::say;
+use crate::workload::QUIET;
+use crate::world::{Event, World};
+
+const MINUTE: u64 = 60_000;
+const DAY: u64 = 24 * 60 * MINUTE;
+
+impl World {
+    /// One thing goes wrong, and the next is planned.
+    pub(crate) fn fault(&mut self) {
+        if self.draining || self.faults_left == 0 {
+            return;
+        }
+        self.faults_left -= 1;
+        let fault = *self.rng.pick(&self.profile.faults.1);
+        let index = self.rng.index(self.nodes.len());
+        self.bring_about(fault, index);
+        let gap = 2 * self.profile.length / self.profile.faults.0;
+        let gap = if self.rng.percent(20) { self.rng.below(1_000) } else { self.rng.below(gap) };
+        self.after(gap, Event::Fault);
+    }
+
+    fn bring_about(&mut self, fault: Fault, index: usize) {
+        match fault {
+            Fault::Crash => self.crash(index),
+            Fault::Stall => {
+                let length = self.rng.magnitude(10, 5 * MINUTE);
+                say!(self.trace, "* node {index} stalls for {length} ms");
+                self.census.count("stalls");
+                let node = &mut self.nodes[index];
+                node.stalled_until = node.stalled_until.max(self.moment + length);
+            }
+            Fault::ClockBack => self.set_clock(index, -1),
+            Fault::ClockForward => self.set_clock(index, 1),
+            Fault::Drift => {
+                let ppm = self.rng.below(100_000) as i64 - 50_000;
+                say!(self.trace, "* the clock of node {index} drifts by {ppm} ppm");
+                self.census.count("drifts");
+                self.nodes[index].clock.drift(self.moment, ppm);
+            }
+            Fault::FailedCommit => {
+                let fate = match self.rng.below(3) {
+                    0 => Fate::Lost,
+                    1 => Fate::Kept,
+                    _ => Fate::Partly(self.rng.below(3) as usize),
+                };
+                say!(self.trace, "* the next commit is to fail: {fate:?}");
+                self.next_fate = Some(fate);
+            }
+            Fault::Cut => {
+                let length = self.rng.magnitude(10, 2 * MINUTE);
+                say!(self.trace, "* the store is away for {length} ms");
+                self.census.count("times the store was away");
+                self.store.memory().faults().cut();
+                self.after(length, Event::Heal);
+            }
+            Fault::Slow => {
+                self.slowness = self.rng.magnitude(100, 2 * MINUTE);
+                say!(self.trace, "* commits take up to {} ms longer", self.slowness);
+                let length = self.rng.magnitude(1_000, 5 * MINUTE);
+                self.after(length, Event::Hurry);
+            }
+            Fault::FailedRead => {
+                self.census.count("reads that failed");
+                let reads = self.rng.below(30);
+                self.store.fail_read_after(reads);
+            }
+            Fault::Release => self.give_back(index),
+        }
+    }
+
+    fn set_clock(&mut self, index: usize, direction: i64) {
+        let by = direction * self.rng.magnitude(1, 3 * DAY) as i64;
+        say!(self.trace, "* the clock of node {index} is set by {by} ms");
+        self.census.count(if by < 0 { "clock steps back" } else { "clock steps forward" });
+        self.nodes[index].clock.step(self.moment, by);
+        // Somebody notices, sooner or later, and sets it right; some start the node anew.
+        if self.rng.percent(50) {
+            let error = self.nodes[index].clock.error(self.moment);
+            self.nodes[index].clock.step(self.moment, -error / 2);
+        }
+        if self.rng.percent(30) {
+            self.crash(index);
+        }
+    }
+
+    /// A node gives one of its shards back, so that another can have it.
+    fn give_back(&mut self, index: usize) {
+        let owned: Vec<_> = self.nodes[index].seats().map(|(shard, seat)| (*shard, seat.fence)).collect();
+        if owned.is_empty() || !self.nodes[index].is_awake(self.moment) {
+            return;
+        }
+        let (shard, fence) = *self.rng.pick(&owned);
+        if self.store.release(shard, fence).is_ok() {
+            self.census.count("shards given back");
+            self.drop_shard(index, shard);
+        }
+    }
+
+    /// A node dies, with all that it had in memory. What it had sent to the store may arrive there or not.
+    pub(crate) fn crash(&mut self, index: usize) {
+        let node = &mut self.nodes[index];
+        if !node.up {
+            return;
+        }
+        self.census.count("crashes");
+        say!(self.trace, "* node {index} dies");
+        let mut lost = node.crash();
+        let under_way: Vec<u64> =
+            self.commits.iter().filter(|(_, commit)| commit.node == index).map(|(number, _)| *number).collect();
+        for number in under_way {
+            lost.extend(self.commits[&number].tags());
+            if self.rng.percent(50) {
+                self.commits.remove(&number);
+            }
+        }
+        self.lose(lost);
+        let pause = self.rng.magnitude(10, 2 * MINUTE);
+        self.after(pause, Event::Start(index));
+    }
+
+    /// What becomes of a commit with so many parts.
+    pub(crate) fn take_fate(&mut self, parts: usize) -> Option<Fate> {
+        let fate = self.next_fate.take().map(|fate| match fate {
+            Fate::Partly(kept) => Fate::Partly(kept.min(parts)),
+            fate => fate,
+        });
+        if let Some(fate) = fate {
+            self.store.memory().faults().fail_next_commit(fate);
+        }
+        fate
+    }
+
+    /// In runs in which nothing delays it, a hand-over to somebody who waits is exact.
+    pub(crate) fn check_exact(&mut self, item: &Item) {
+        if !self.profile.exact {
+            return;
+        }
+        let record = &item.record;
+        for (_, delivery) in record.deliveries().filter(|(_, delivery)| delivery.queue.as_str() == QUIET) {
+            let waited = record.waited_since < delivery.due && delivery.attempt == 1;
+            self.census.add("hand-overs checked to the millisecond", u64::from(waited));
+            if waited && delivery.due != record.now {
+                let promise = if self.profile.kind == Kind::Flood { Promise::Bounded } else { Promise::AnyTime };
+                let late = record.now.since(delivery.due);
+                let what = format!("it was due {} and handed over {late} later, though somebody waited", delivery.due);
+                self.auditor.accuse(promise, &format!("{:?}", delivery.lease.key), what);
+            }
+        }
+    }
+}

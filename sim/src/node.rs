@@ -1,0 +1,328 @@
+//! A node as the real one is built: shards that make steps, one board for waiting consumers, and
+//! outputs that wait for the committer. It has no threads: the world calls it when something came.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use punctual_core::store::{Fence, ShardId, Store};
+use punctual_core::{Board, Command, Forward, Millis, Name, Reply, Request, Reserve, Shard, Timestamp};
+
+use crate::clock::{Moment, NodeClock};
+use crate::record::{StepRecord, Tag};
+use crate::rng::Rng;
+
+/// How many steps a shard may make at one moment before that is taken for running in circles.
+const CIRCLES: u32 = 20_000;
+
+/// One server process.
+pub struct Node {
+    /// Its number.
+    pub index: usize,
+    /// Its name.
+    pub name: Name,
+    /// Its clock, which belongs to the machine and outlives the process.
+    pub clock: NodeClock,
+    /// Whether the process runs.
+    pub up: bool,
+    /// It does nothing before this moment.
+    pub stalled_until: Moment,
+    /// Rises with each start of the process.
+    pub life: u64,
+    /// The latest that the clock has shown to this process.
+    high: Timestamp,
+    /// By how much the shards are told more than the clock shows; not zero only to test the auditor.
+    pub early: Millis,
+    /// By how much it wakes too late; not zero only to test the auditor.
+    pub late: Moment,
+    board: Board<Tag>,
+    posted: BTreeMap<Tag, Name>,
+    seats: BTreeMap<ShardId, Seat>,
+    /// Outputs on their way to the committer.
+    waiting: VecDeque<Item>,
+    /// Whether a commit is under way.
+    pub committing: bool,
+    steps_at: (Moment, u32),
+    /// When nobody waited for a queue that is to be exact, by the shards' time.
+    starved_at: Timestamp,
+}
+
+/// A shard that the node owns.
+pub struct Seat {
+    /// The shard itself.
+    pub shard: Shard<Tag>,
+    /// The fence under which it is owned.
+    pub fence: Fence,
+    inbox: Vec<Request<Tag>>,
+    wake: Timestamp,
+    poked: bool,
+    /// Steps that are not durable yet.
+    in_flight: usize,
+}
+
+/// The output of a step, on its way to become durable.
+#[derive(Debug)]
+pub struct Item {
+    /// What the step did.
+    pub record: StepRecord,
+    /// Dead letters to send on once it is durable.
+    pub forwards: Vec<Forward>,
+}
+
+/// What came of letting a node work.
+#[derive(Debug, Default)]
+pub struct Worked {
+    /// Requests whose outcome nobody will learn.
+    pub lost: Vec<Tag>,
+    /// Consumers whose time to wait was over.
+    pub empty: Vec<Tag>,
+    /// Shards that had to be dropped.
+    pub dropped: Vec<ShardId>,
+    /// A shard that makes step after step without time passing.
+    pub circles: Option<ShardId>,
+    /// The steps that were made.
+    pub steps: u64,
+    /// Shards that did not know that they had another owner, and panicked over what they read.
+    pub confused: u64,
+}
+
+impl Node {
+    /// A node that does not run yet.
+    pub fn new(index: usize) -> Node {
+        Node {
+            index,
+            name: Name::new(format!("node-{index}")).expect("it is visible"),
+            clock: NodeClock::new(),
+            up: false,
+            stalled_until: 0,
+            life: 0,
+            high: Timestamp::ZERO,
+            early: Millis::ZERO,
+            late: 0,
+            board: Board::default(),
+            posted: BTreeMap::new(),
+            seats: BTreeMap::new(),
+            waiting: VecDeque::new(),
+            committing: false,
+            steps_at: (0, 0),
+            starved_at: Timestamp::ZERO,
+        }
+    }
+
+    /// Starts the process, with nothing in memory.
+    pub fn start(&mut self, moment: Moment) {
+        self.up = true;
+        self.life += 1;
+        self.high = self.clock.read(moment);
+        self.starved_at = self.high;
+    }
+
+    /// The process dies; these requests will never be answered.
+    pub fn crash(&mut self) -> Vec<Tag> {
+        self.up = false;
+        self.committing = false;
+        let mut lost: Vec<Tag> = std::mem::take(&mut self.board).withdraw_all();
+        lost.extend(std::mem::take(&mut self.waiting).into_iter().flat_map(|item| item.record.answers.into_keys()));
+        for (_, seat) in std::mem::take(&mut self.seats) {
+            lost.extend(seat.inbox.into_iter().map(|request| request.reply));
+        }
+        self.posted.clear();
+        lost
+    }
+
+    /// Whether it works at this moment.
+    pub fn is_awake(&self, moment: Moment) -> bool {
+        self.up && self.stalled_until <= moment
+    }
+
+    /// The node's time: that of its clock, but never going back.
+    pub fn now(&mut self, moment: Moment) -> Timestamp {
+        self.high = self.high.max(self.clock.read(moment));
+        self.high
+    }
+
+    /// A shard that it owns.
+    pub fn seat(&mut self, shard: ShardId) -> Option<&mut Seat> {
+        self.seats.get_mut(&shard)
+    }
+
+    /// The shards that it owns.
+    pub fn seats(&self) -> impl Iterator<Item = (&ShardId, &Seat)> {
+        self.seats.iter()
+    }
+
+    /// Takes a shard into its care.
+    pub fn take_seat(&mut self, shard: Shard<Tag>, fence: Fence) {
+        let id = shard.id();
+        let seat = Seat { shard, fence, inbox: Vec::new(), wake: Timestamp::ZERO, poked: true, in_flight: 0 };
+        self.seats.insert(id, seat);
+    }
+
+    /// Drops a shard's memory; these requests will never be answered.
+    pub fn drop_seat(&mut self, shard: ShardId) -> Vec<Tag> {
+        let Some(seat) = self.seats.remove(&shard) else { return Vec::new() };
+        self.board.forget_shard(shard);
+        let mut lost: Vec<Tag> = seat.inbox.into_iter().map(|request| request.reply).collect();
+        let (gone, kept) = std::mem::take(&mut self.waiting).into_iter().partition(|item| item.record.shard == shard);
+        self.waiting = kept;
+        let gone: VecDeque<Item> = gone;
+        lost.extend(gone.into_iter().flat_map(|item| item.record.answers.into_keys()));
+        lost
+    }
+
+    /// A request for one of its shards has come; says whether it is in the right place.
+    pub fn receive(&mut self, shard: ShardId, command: Command, tag: Tag) -> bool {
+        let Some(seat) = self.seats.get_mut(&shard) else { return false };
+        seat.inbox.push(Request { command, reply: tag });
+        true
+    }
+
+    /// A consumer has come and waits so long.
+    pub fn reserve(&mut self, mut reserve: Reserve, wait: Millis, tag: Tag, moment: Moment) {
+        reserve.until = self.now(moment).plus(wait);
+        self.posted.insert(tag, reserve.consumer.clone());
+        let posted = self.board.post(reserve, tag);
+        for shard in posted.ask {
+            if let Some(seat) = self.seats.get_mut(&shard) {
+                seat.poked = true;
+            }
+        }
+    }
+
+    /// Makes all steps that can be made now.
+    pub fn work(&mut self, moment: Moment, depth: usize, store: &dyn Store, exact: &Name, rng: &mut Rng) -> Worked {
+        let mut worked = Worked::default();
+        let now = self.now(moment);
+        let shards: Vec<ShardId> = self.seats.keys().copied().collect();
+        let mut again = true;
+        while again && worked.circles.is_none() {
+            again = false;
+            for shard in &shards {
+                while self.seats.get(shard).is_some_and(|seat| seat.is_due(now) && seat.in_flight < depth) {
+                    again = true;
+                    self.note_starved(exact, now);
+                    self.step(*shard, now, store, rng, &mut worked);
+                    self.count_step(moment, *shard, &mut worked);
+                    self.note_starved(exact, now);
+                    if worked.circles.is_some() {
+                        return worked;
+                    }
+                }
+            }
+        }
+        worked.empty = self.board.expire(now);
+        for tag in &worked.empty {
+            self.posted.remove(tag);
+        }
+        self.note_starved(exact, now);
+        worked
+    }
+
+    fn note_starved(&mut self, exact: &Name, now: Timestamp) {
+        if self.board.waiting_for(exact) == 0 {
+            self.starved_at = now;
+        }
+    }
+
+    fn step(&mut self, shard: ShardId, now: Timestamp, store: &dyn Store, rng: &mut Rng, worked: &mut Worked) {
+        let seat = self.seats.get_mut(&shard).expect("it was just there");
+        let mut requests = std::mem::take(&mut seat.inbox);
+        seat.poked = false;
+        if requests.len() > 1 && rng.percent(15) {
+            // Usually a step takes all that waits; what comes a moment later is in the next one.
+            seat.inbox = requests.split_off(rng.index(requests.len()).max(1));
+        }
+        let told: Vec<(Tag, Command)> =
+            requests.iter().map(|request| (request.reply, request.command.clone())).collect();
+        let told_time = now.plus(self.early);
+        let step = || seat.shard.step(told_time, requests, store, &mut self.board).ok();
+        let output = catch_unwind(AssertUnwindSafe(step)).unwrap_or_else(|panic| {
+            // Whoever lost a shard without knowing reads what the new owner wrote, and its asserts
+            // may notice before its fence does. Nothing was written, so nothing is wrong.
+            let owners = store.owners();
+            let owns = owners.iter().flatten().any(|owner| owner.shard == shard && owner.fence == seat.fence);
+            if owns {
+                resume_unwind(panic);
+            }
+            worked.confused += 1;
+            None
+        });
+        worked.steps += 1;
+        let Some(output) = output else {
+            worked.lost.extend(told.into_iter().map(|(tag, _)| tag));
+            worked.lost.extend(self.drop_seat(shard));
+            worked.dropped.push(shard);
+            return;
+        };
+        seat.wake = output.wake;
+        seat.in_flight += 1;
+        let answers: BTreeMap<Tag, Reply> = output.answers.into_iter().collect();
+        let consumers = answers.keys().filter_map(|tag| self.posted.remove_entry(tag));
+        let record = StepRecord {
+            node: self.index,
+            shard,
+            fence: seat.fence,
+            step: output.step,
+            now: seat.shard.now(),
+            clock: now,
+            requests: told,
+            holders: consumers.collect(),
+            answers,
+            waited_since: self.starved_at,
+            batch: output.batch,
+        };
+        self.waiting.push_back(Item { record, forwards: output.forwards });
+    }
+
+    fn count_step(&mut self, moment: Moment, shard: ShardId, worked: &mut Worked) {
+        if self.steps_at.0 != moment {
+            self.steps_at = (moment, 0);
+        }
+        self.steps_at.1 += 1;
+        if self.steps_at.1 > CIRCLES {
+            worked.circles = Some(shard);
+        }
+    }
+
+    /// What waits for the committer: all of it.
+    pub fn take_items(&mut self) -> Vec<Item> {
+        std::mem::take(&mut self.waiting).into()
+    }
+
+    /// A step of a shard is durable.
+    pub fn committed(&mut self, shard: ShardId, step: u64) {
+        if let Some(seat) = self.seats.get_mut(&shard) {
+            seat.in_flight -= 1;
+            seat.shard.committed(step);
+        }
+    }
+
+    /// When it has to work again, if nothing comes before.
+    pub fn wakes_at(&self, depth: usize, moment: Moment) -> Option<Moment> {
+        if !self.up {
+            return None;
+        }
+        let able = self.seats.values().filter(|seat| seat.in_flight < depth);
+        // A consumer whose time is over and who is still there waits for a shard to look.
+        let deadline = Some(self.board.next_deadline()).filter(|deadline| *deadline > self.high);
+        let wake = able.map(Seat::wakes).chain(deadline).min()?;
+        (wake < Timestamp::NEVER).then(|| {
+            let moment = if wake <= self.high { moment } else { self.clock.when(wake, moment) + self.late };
+            moment.max(self.stalled_until)
+        })
+    }
+}
+
+impl Seat {
+    /// Whether everything it did is durable.
+    pub fn is_settled(&self) -> bool {
+        self.in_flight == 0
+    }
+
+    fn wakes(&self) -> Timestamp {
+        if self.poked || !self.inbox.is_empty() { Timestamp::ZERO } else { self.wake }
+    }
+
+    fn is_due(&self, now: Timestamp) -> bool {
+        self.wakes() <= now
+    }
+}

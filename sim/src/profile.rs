@@ -1,0 +1,207 @@
+//! What kind of run a seed gives: how long, how large, and what goes wrong in it.
+
+use punctual_core::{Millis, ShardConfig};
+
+use crate::clock::Moment;
+use crate::rng::Rng;
+
+/// The kinds of runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// Nothing goes wrong but consumers and clients; hand-overs are exact to the millisecond.
+    Calm,
+    /// Nodes die and come back.
+    Crashes,
+    /// Commits are slow, fail, fail after their effect; the store is away at times.
+    SlowStore,
+    /// The node's clock is set forward and back, drifts, stands still.
+    ClockChaos,
+    /// One topic is flooded; the others must not notice.
+    Flood,
+    /// Delays up to centuries.
+    Years,
+    /// Two nodes take the shards from each other.
+    Contention,
+    /// All of it at once.
+    Everything,
+}
+
+impl Kind {
+    const ALL: [Kind; 8] = [
+        Kind::Calm,
+        Kind::Crashes,
+        Kind::SlowStore,
+        Kind::ClockChaos,
+        Kind::Flood,
+        Kind::Years,
+        Kind::Contention,
+        Kind::Everything,
+    ];
+}
+
+/// What goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fault {
+    /// A node dies.
+    Crash,
+    /// A node does nothing for a while.
+    Stall,
+    /// A node's clock is set back.
+    ClockBack,
+    /// A node's clock is set forward.
+    ClockForward,
+    /// A node's clock runs fast or slow.
+    Drift,
+    /// A commit fails.
+    FailedCommit,
+    /// The store does not answer for a while.
+    Cut,
+    /// Commits take long for a while.
+    Slow,
+    /// A read fails.
+    FailedRead,
+    /// A node gives a shard back.
+    Release,
+}
+
+/// A run, as the seed wants it.
+#[derive(Clone, Debug)]
+pub struct Profile {
+    /// The kind of run.
+    pub kind: Kind,
+    /// How many shards there are.
+    pub shards: u16,
+    /// How many nodes there are.
+    pub nodes: usize,
+    /// How long clients act and things go wrong.
+    pub length: Moment,
+    /// How many things clients do.
+    pub acts: u64,
+    /// The longest delay that is usual.
+    pub longest_delay: u64,
+    /// How many tasks flood one topic, all due at once.
+    pub flood: u64,
+    /// How many tasks are scheduled for a far future.
+    pub hoard: u64,
+    /// How long commits take, from and to.
+    pub commit: (Moment, Moment),
+    /// How many steps of a shard may be on their way to the store.
+    pub depth: usize,
+    /// How many things go wrong, and which.
+    pub faults: (u64, Vec<Fault>),
+    /// How many answers of a hundred get lost on their way to the client.
+    pub lost_answers: u64,
+    /// Nothing delays a hand-over, so none may be late.
+    pub exact: bool,
+    /// How long to wait at the end for all that is due.
+    pub drain: Moment,
+    /// How each shard works.
+    pub config: ShardConfig,
+}
+
+const MINUTE: u64 = 60_000;
+const HOUR: u64 = 60 * MINUTE;
+const DAY: u64 = 24 * HOUR;
+const YEAR: u64 = 365 * DAY;
+
+impl Profile {
+    /// The run of a seed.
+    pub fn draw(rng: &mut Rng) -> Profile {
+        let kind = *rng.pick(&Kind::ALL);
+        Profile::of(kind, rng)
+    }
+
+    /// A run of a kind.
+    pub fn of(kind: Kind, rng: &mut Rng) -> Profile {
+        let mut profile = Profile::plain(kind, rng);
+        let some = rng.between(3, 12);
+        match kind {
+            Kind::Calm => {}
+            Kind::Crashes => {
+                profile.faults = (some, vec![Fault::Crash, Fault::Crash, Fault::Stall, Fault::FailedCommit])
+            }
+            Kind::SlowStore => {
+                profile.commit = (0, rng.magnitude(5, 2_000));
+                profile.faults = (some, vec![Fault::FailedCommit, Fault::Cut, Fault::Slow, Fault::FailedRead]);
+            }
+            Kind::ClockChaos => {
+                let clock = vec![Fault::ClockBack, Fault::ClockForward, Fault::Drift, Fault::Stall, Fault::Crash];
+                profile.faults = (some, clock);
+            }
+            Kind::Flood => {
+                profile.flood = rng.between(200, 1_500);
+                profile.length = rng.between(MINUTE, 10 * MINUTE);
+            }
+            Kind::Years => {
+                profile.length = rng.between(YEAR, 20 * YEAR);
+                profile.longest_delay = rng.between(YEAR, 300 * YEAR);
+                profile.drain = 1_000 * YEAR;
+                profile.hoard = rng.between(0, 500);
+            }
+            Kind::Contention => {
+                profile.nodes = 2;
+                profile.length = rng.between(2 * MINUTE, 20 * MINUTE);
+                profile.longest_delay = 5 * MINUTE;
+                profile.faults =
+                    (some, vec![Fault::Stall, Fault::Stall, Fault::Release, Fault::Crash, Fault::FailedCommit]);
+            }
+            Kind::Everything => {
+                profile.nodes = rng.between(1, 2) as usize;
+                profile.length = rng.between(2 * MINUTE, HOUR);
+                profile.commit = (0, rng.magnitude(1, 500));
+                let all = vec![
+                    Fault::Crash,
+                    Fault::Stall,
+                    Fault::ClockBack,
+                    Fault::ClockForward,
+                    Fault::Drift,
+                    Fault::FailedCommit,
+                    Fault::Cut,
+                    Fault::Slow,
+                    Fault::FailedRead,
+                    Fault::Release,
+                ];
+                profile.faults = (2 * some, all);
+            }
+        }
+        if !profile.faults.1.is_empty() {
+            profile.exact = false;
+            profile.depth = rng.between(1, 4) as usize;
+            profile.lost_answers = rng.between(0, 15);
+        }
+        profile
+    }
+
+    fn plain(kind: Kind, rng: &mut Rng) -> Profile {
+        Profile {
+            kind,
+            shards: *rng.pick(&[1, 1, 2, 3, 4]),
+            nodes: 1,
+            length: rng.between(5 * MINUTE, 6 * HOUR),
+            acts: rng.between(50, 500),
+            longest_delay: rng.magnitude(10_000, 2 * DAY),
+            flood: 0,
+            hoard: if rng.percent(20) { rng.between(100, 1_000) } else { 0 },
+            commit: (0, rng.between(0, 20)),
+            depth: usize::MAX,
+            faults: (0, Vec::new()),
+            lost_answers: 0,
+            exact: true,
+            drain: 3 * DAY,
+            config: config(rng),
+        }
+    }
+}
+
+/// Small sizes, so that what is rare in life (full slices, little room) is usual here.
+fn config(rng: &mut Rng) -> ShardConfig {
+    ShardConfig {
+        window: Millis(rng.magnitude(2, 120_000)),
+        slice: rng.magnitude(1, 200) as usize,
+        timers: rng.magnitude(1, 500) as usize,
+        fires: rng.magnitude(1, 200) as usize,
+        cache: rng.magnitude(400, 200_000) as usize,
+        seed: rng.draw(),
+        ..ShardConfig::default()
+    }
+}

@@ -1,0 +1,71 @@
+//! What a step of a shard did, as the auditor gets to know it.
+
+use std::collections::BTreeMap;
+
+use punctual_core::store::{Batch, Change, Fence, Key, ShardId};
+use punctual_core::{Answer, Command, Delivery, Name, Reply, Timestamp};
+
+/// Tells one request from all others of a run.
+pub type Tag = u64;
+
+/// One step: what came in, what went out, and what the clock showed.
+#[derive(Clone, Debug)]
+pub struct StepRecord {
+    /// The node that made it.
+    pub node: usize,
+    /// The shard it belongs to.
+    pub shard: ShardId,
+    /// The fence under which it is to be written.
+    pub fence: Fence,
+    /// The number of the step since the shard was opened.
+    pub step: u64,
+    /// The shard's time.
+    pub now: Timestamp,
+    /// The highest reading of the node's clock in this life of the node.
+    pub clock: Timestamp,
+    /// The requests, in their order.
+    pub requests: Vec<(Tag, Command)>,
+    /// The answers by request; those to waiting consumers are among them.
+    pub answers: BTreeMap<Tag, Reply>,
+    /// The consumers behind the requests for deliveries.
+    pub holders: BTreeMap<Tag, Name>,
+    /// In runs in which nothing delays a hand-over: since when somebody has always waited for the
+    /// queue that is watched for it.
+    pub waited_since: Timestamp,
+    /// What is to be written.
+    pub batch: Option<Batch>,
+}
+
+impl StepRecord {
+    /// The changes to rows.
+    pub fn changes(&self) -> &[Change] {
+        self.batch.as_ref().map_or(&[], |batch| &batch.changes)
+    }
+
+    /// What is handed over in this step, with the request that gets it.
+    pub fn deliveries(&self) -> impl Iterator<Item = (Tag, &Delivery)> {
+        self.answers.iter().flat_map(|(tag, reply)| {
+            let deliveries = match reply {
+                Ok(Answer::Reserved(deliveries)) => deliveries.as_slice(),
+                _ => &[],
+            };
+            deliveries.iter().map(|delivery| (*tag, delivery))
+        })
+    }
+}
+
+/// The row that a command is about; `None` for those that are about many or about settings.
+pub fn subject(command: &Command) -> Option<Key> {
+    match command {
+        Command::Schedule(schedule) => Some(Key::task(&schedule.task.topic, &schedule.id)),
+        Command::Cancel { topic, id } => Some(Key::task(topic, id)),
+        Command::Reschedule(change) => Some(Key::task(&change.topic, &change.id)),
+        Command::Acknowledge(lease)
+        | Command::Release { lease, .. }
+        | Command::Reject { lease, .. }
+        | Command::Extend { lease, .. } => Some(lease.key.clone()),
+        Command::Replay(selected) | Command::Purge(selected) => Some(selected.key()),
+        Command::Forwarded { key, .. } => Some(key.clone()),
+        _ => None,
+    }
+}

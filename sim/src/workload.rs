@@ -1,0 +1,330 @@
+//! The generator: what clients do. It knows nothing of what is right; that is the auditor's.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use punctual_core::store::ShardId;
+use punctual_core::{
+    Backoff, Binding, Command, Matching, Millis, Name, Overflow, Pattern, QueueSettings, Refused, Reply, Reschedule,
+    Retry, Schedule, Selected, Shift, Sweep, SweepAction, Task, TimeRange, Timestamp, TopicSettings, When,
+};
+
+use crate::clock::{EPOCH, Moment};
+use crate::demand::{Demand, Purpose, shard_of};
+use crate::profile::{Kind, Profile};
+use crate::rng::Rng;
+
+/// The topic whose hand-overs are watched to the millisecond.
+pub const QUIET: &str = "quiet";
+/// Where dead letters of other topics go.
+const GRAVES: &str = "graves";
+const TOPICS: [&str; 8] = ["plain", "retry", "fan", "mortal", "small", "brief", QUIET, "circle"];
+const YEAR: u64 = 365 * 24 * 3_600_000;
+
+/// The clients.
+#[derive(Debug)]
+pub struct Workload {
+    rng: Rng,
+    shards: u16,
+    kind: Kind,
+    longest_delay: u64,
+    topics: BTreeMap<Name, TopicSettings>,
+    queues: BTreeMap<Name, QueueSettings>,
+    /// Tasks that were scheduled, or that somebody tried to schedule.
+    known: Vec<(Name, Name)>,
+    next_id: u64,
+}
+
+/// A name that is known to be one.
+pub fn name(text: impl AsRef<str>) -> Name {
+    Name::new(text).expect("the simulation uses visible names")
+}
+
+impl Workload {
+    /// The clients of a run.
+    pub fn new(profile: &Profile, rng: &mut Rng) -> Workload {
+        let mut rng = rng.fork();
+        let mut topics = BTreeMap::new();
+        let mut queues = BTreeMap::new();
+        for topic in TOPICS.into_iter().chain([GRAVES, "flood"]) {
+            topics.insert(
+                name(topic),
+                TopicSettings { history: Millis(rng.magnitude(1_000, 90_000_000)), ..Default::default() },
+            );
+            queues.insert(name(topic), queue(&mut rng));
+        }
+        let settings = |topics: &mut BTreeMap<Name, TopicSettings>, topic: &str, feeds: Vec<Binding>| {
+            topics.get_mut(topic).expect("it is one of them").feeds = Some(feeds);
+        };
+        let words =
+            |queue: &str, pattern: &str| Binding { queue: name(queue), pattern: Pattern::Words(pattern.into()) };
+        settings(
+            &mut topics,
+            "fan",
+            vec![words("fan-a", "a.#"), words("fan-b", "#.b"), words("fan-c", "*.b"), words("fan-d", "only-d")],
+        );
+        for queue_name in ["fan-a", "fan-b", "fan-c", "fan-d"] {
+            queues.insert(name(queue_name), queue(&mut rng));
+        }
+        let brief = topics.get_mut("brief").expect("it is one of them");
+        (brief.history, brief.ttl) = (Millis::ZERO, Some(Millis(rng.magnitude(1, 100_000))));
+        for (queue, to) in [("mortal", GRAVES), ("circle", "circle"), ("fan-b", GRAVES)] {
+            let settings = queues.get_mut(queue).expect("it is one of them");
+            settings.dead_letter = Some(name(to));
+            settings.retry.attempts = settings.retry.attempts.clamp(1, 2);
+        }
+        let small = queues.get_mut("small").expect("it is one of them");
+        small.max_length = Some(rng.between(1, 6));
+        small.overflow = *rng.pick(&[Overflow::Refuse, Overflow::DropOldest]);
+        let quiet = queues.get_mut(QUIET).expect("it is one of them");
+        quiet.rate = None;
+        Workload {
+            rng,
+            shards: profile.shards,
+            kind: profile.kind,
+            longest_delay: profile.longest_delay,
+            topics,
+            queues,
+            known: Vec::new(),
+            next_id: 0,
+        }
+    }
+
+    /// The queues that there are.
+    pub fn queues(&self) -> Vec<Name> {
+        self.queues.keys().cloned().collect()
+    }
+
+    /// Puts all settings in force as they are meant to be.
+    pub fn settings(&self) -> Vec<Demand> {
+        let mut demands = Vec::new();
+        for shard in (0..self.shards).map(ShardId) {
+            let topics = self
+                .topics
+                .iter()
+                .map(|(name, settings)| Command::PutTopic { name: name.clone(), settings: Box::new(settings.clone()) });
+            let queues = self
+                .queues
+                .iter()
+                .map(|(name, settings)| Command::PutQueue { name: name.clone(), settings: Box::new(settings.clone()) });
+            demands.extend(topics.chain(queues).map(|command| Demand::command(Purpose::Insists, shard, command)));
+        }
+        demands
+    }
+
+    /// Tasks for a far future.
+    pub fn hoard(&mut self, count: u64) -> Vec<Demand> {
+        let far = |rng: &mut Rng| When::After(Millis(rng.between(3 * YEAR, 50 * YEAR)));
+        (0..count)
+            .map(|_| {
+                let when = far(&mut self.rng);
+                self.schedule_new("plain", when)
+            })
+            .collect()
+    }
+
+    /// Many tasks that are due at one instant, and a few others of another topic among them.
+    pub fn flood(&mut self, count: u64, moment: Moment) -> Vec<Demand> {
+        let due = When::At(Timestamp::from_millis(EPOCH + moment + self.rng.between(1_000, 60_000)));
+        let spread = self.rng.magnitude(1, 2_000);
+        (0..count)
+            .map(|number| {
+                let topic = if number % 100 == 50 { QUIET } else { "flood" };
+                let demand = self.schedule_new(topic, due);
+                demand.after(self.rng.below(spread))
+            })
+            .collect()
+    }
+
+    fn schedule_new(&mut self, topic: &str, when: When) -> Demand {
+        self.next_id += 1;
+        let id = name(format!("n{}", self.next_id));
+        self.schedule(name(topic), id, when)
+    }
+
+    fn schedule(&mut self, topic: Name, id: Name, when: When) -> Demand {
+        self.next_id += 1;
+        let mut task = Task::new(topic.clone(), Bytes::from(format!("{topic}/{id} body {}", self.next_id)));
+        task.when = when;
+        if self.rng.percent(10) {
+            task.headers.push(("from".into(), self.next_id.to_string()));
+        }
+        task.key = self.rng.percent(30).then(|| name(format!("key-{}", self.rng.below(6))));
+        task.priority = self.rng.percent(20).then(|| self.rng.below(4) as u32);
+        task.ttl = self.rng.percent(10).then(|| Millis(self.rng.magnitude(1, 600_000)));
+        task.retry = self.rng.percent(5).then(|| retry(&mut self.rng));
+        task.replace = self.rng.percent(8);
+        if &*topic == "fan" {
+            let routing_key = *self.rng.pick(&["a.b", "a.b", "a.c", "a.x.b", "only-d", "nowhere"]);
+            task.routing_key = Some(name(routing_key));
+        }
+        self.known.push((topic.clone(), id.clone()));
+        let shard = shard_of(&topic, &id, self.shards);
+        let schedule = Schedule { task, id, id_is_new: false };
+        let purpose = if self.rng.percent(70) { Purpose::Insists } else { Purpose::Client };
+        Demand::command(purpose, shard, Command::Schedule(Box::new(schedule)))
+    }
+
+    fn when(&mut self, moment: Moment) -> When {
+        let delay = match self.rng.below(100) {
+            0..25 => 0,
+            25..95 => self.rng.magnitude(1, self.longest_delay),
+            95..99 => self.rng.magnitude(YEAR, 400 * YEAR),
+            _ => u64::MAX,
+        };
+        let at = (EPOCH + moment).saturating_add(delay);
+        if self.rng.percent(20) { When::At(Timestamp::from_millis(at)) } else { When::After(Millis(delay)) }
+    }
+
+    /// Something that a client wants.
+    pub fn act(&mut self, moment: Moment) -> Vec<Demand> {
+        match self.rng.below(100) {
+            0..52 => {
+                let topic = name(*self.rng.pick(&TOPICS));
+                let when = self.when(moment);
+                let fresh = format!("n{}", self.next_id);
+                let id = if self.rng.percent(30) { format!("r{}", self.rng.below(12)) } else { fresh };
+                vec![self.schedule(topic, name(id), when)]
+            }
+            52..66 => self.about_one(|topic, id, _| Command::Cancel { topic, id }),
+            66..78 => self.about_one(|topic, id, rng| {
+                let shift = match rng.below(5) {
+                    0 => None,
+                    1 => Some(Shift::To(Timestamp::from_millis(EPOCH + moment + rng.magnitude(1, 1_000_000)))),
+                    2 | 3 => Some(Shift::In(Millis(rng.magnitude(1, 1_000_000)))),
+                    _ => Some(Shift::By(rng.magnitude(1, 1_000_000) as i64 * if rng.percent(50) { -1 } else { 1 })),
+                };
+                let body = rng.percent(20).then(|| Bytes::from(format!("{topic}/{id} other body {}", rng.draw())));
+                let priority = rng.percent(20).then(|| rng.below(4) as u32);
+                Command::Reschedule(Box::new(Reschedule { topic, id, shift, priority, body }))
+            }),
+            78..84 => self.about_one(|topic, id, rng| {
+                let queue =
+                    (&*topic == "fan" && rng.percent(80)).then(|| name(*rng.pick(&["fan-a", "fan-b", "fan-c"])));
+                let selected = Selected { topic, id, queue };
+                if rng.percent(60) { Command::Replay(selected) } else { Command::Purge(selected) }
+            }),
+            84..89 => self.sweep(),
+            89..93 => self.pause(moment),
+            93..96 => self.change_settings(),
+            96 => self.everywhere(Command::Count),
+            97 => self.delete(),
+            _ => self.everywhere(Command::Forecast { unit: punctual_core::Unit::Hour, slots: 48 }),
+        }
+    }
+
+    fn about_one(&mut self, command: impl Fn(Name, Name, &mut Rng) -> Command) -> Vec<Demand> {
+        if self.known.is_empty() {
+            return Vec::new();
+        }
+        // Mostly of those that came last: they are the ones about to happen.
+        let recent = if self.rng.percent(70) { self.known.len().saturating_sub(20) } else { 0 };
+        let index = recent + self.rng.index(self.known.len() - recent);
+        let (topic, id) = self.known[index].clone();
+        let shard = shard_of(&topic, &id, self.shards);
+        vec![Demand::command(Purpose::Client, shard, command(topic, id, &mut self.rng))]
+    }
+
+    fn sweep(&mut self) -> Vec<Demand> {
+        let topic = self.rng.percent(50).then(|| name(*self.rng.pick(&TOPICS)));
+        let key = name(format!("key-{}", self.rng.below(6)));
+        let by = self.rng.magnitude(1, 100_000) as i64;
+        let all = TimeRange::ALL;
+        let (matching, action) = match self.rng.below(6) {
+            0 | 1 => (Matching::Key { key, topic }, SweepAction::Cancel),
+            2 => (Matching::Key { key, topic }, SweepAction::Shift(Shift::By(by))),
+            3 => (Matching::Dead { topic, queue: None, died: all }, SweepAction::Replay),
+            4 => (Matching::Dead { topic, queue: None, died: all }, SweepAction::Purge),
+            _ => (Matching::History { topic: name("plain"), finished: all }, SweepAction::Replay),
+        };
+        let dry_run = self.rng.percent(20);
+        self.everywhere(Command::Sweep(Box::new(Sweep { matching, action, dry_run })))
+    }
+
+    fn pause(&mut self, moment: Moment) -> Vec<Demand> {
+        if self.rng.percent(40) {
+            let paused = self.rng.percent(50);
+            let name = name(*self.rng.pick(&["plain", "retry", GRAVES]));
+            return self.everywhere(Command::PauseTopic { name, paused });
+        }
+        let until = Timestamp::from_millis(EPOCH + moment + self.rng.magnitude(1_000, 600_000));
+        let until = *self.rng.pick(&[None, Some(until), Some(until), Some(Timestamp::NEVER)]);
+        let name = name(*self.rng.pick(&["plain", "fan-a", "mortal", "small", GRAVES]));
+        self.everywhere(Command::PauseQueue { name, until })
+    }
+
+    fn change_settings(&mut self) -> Vec<Demand> {
+        if self.rng.percent(30) {
+            let topic = name(*self.rng.pick(&["plain", "retry", "mortal"]));
+            let settings = self.topics.get_mut(&topic).expect("it is one of them");
+            settings.history = Millis(self.rng.magnitude(1, 90_000_000));
+            let settings = Box::new(settings.clone());
+            return self.everywhere(Command::PutTopic { name: topic, settings });
+        }
+        let queue_name = name(*self.rng.pick(&["plain", "retry", "fan-a", "mortal", "circle"]));
+        let dead_letter = self.queues[&queue_name].dead_letter.clone();
+        let settings = QueueSettings { dead_letter, ..queue(&mut self.rng) };
+        self.queues.insert(queue_name.clone(), settings.clone());
+        self.everywhere(Command::PutQueue { name: queue_name, settings: Box::new(settings) })
+    }
+
+    fn delete(&mut self) -> Vec<Demand> {
+        let force = self.rng.percent(70);
+        if self.rng.percent(50) {
+            let name = name(*self.rng.pick(&["plain", "fan", "mortal", "brief"]));
+            return self.everywhere(Command::DeleteTopic { name, force });
+        }
+        let name = name(*self.rng.pick(&["plain", "fan-a", "fan-b", "mortal", "small", GRAVES]));
+        self.everywhere(Command::DeleteQueue { name, force })
+    }
+
+    fn everywhere(&mut self, command: Command) -> Vec<Demand> {
+        (0..self.shards).map(|shard| Demand::command(Purpose::Client, ShardId(shard), command.clone())).collect()
+    }
+
+    /// What a client does about an answer, or about none: it asks again, with the same id.
+    pub fn answered(&mut self, demand: &Demand, reply: Option<&Reply>) -> Vec<Demand> {
+        let again = match (&demand.purpose, reply) {
+            (Purpose::Insists, None) => true,
+            (Purpose::Client, None) => demand.tries < 3 && self.rng.percent(60),
+            (Purpose::Insists, Some(Err(Refused::TopicPaused(_) | Refused::QueueFull(_)))) => {
+                demand.tries < 5 && self.rng.percent(50)
+            }
+            // Now and then somebody asks again although all is well.
+            (_, Some(Ok(_))) => demand.tries == 0 && self.rng.percent(3),
+            _ => false,
+        };
+        if !again {
+            return Vec::new();
+        }
+        let after = self.rng.magnitude(1, 60_000);
+        vec![Demand { after, tries: demand.tries + 1, ..demand.clone() }]
+    }
+
+    /// The kind of run.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+}
+
+fn retry(rng: &mut Rng) -> Retry {
+    let first = Millis(rng.magnitude(1, 30_000));
+    let backoff = match rng.below(3) {
+        0 => Backoff::Fixed(Millis::ZERO),
+        1 => Backoff::Fixed(first),
+        _ => Backoff::Exponential { first, cap: Millis(120_000) },
+    };
+    Retry { attempts: rng.between(0, 4) as u32, backoff, jitter_percent: *rng.pick(&[0, 10, 100]) }
+}
+
+fn queue(rng: &mut Rng) -> QueueSettings {
+    QueueSettings {
+        lease: Millis(rng.magnitude(500, 60_000)),
+        retry: retry(rng),
+        dead_retention: rng.percent(30).then(|| Millis(rng.magnitude(1, 10_000_000))),
+        rate: rng
+            .percent(15)
+            .then(|| punctual_core::Rate { per_second: rng.between(1, 20) as u32, burst: rng.between(1, 3) as u32 }),
+        ..QueueSettings::default()
+    }
+}

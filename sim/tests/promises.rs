@@ -1,0 +1,90 @@
+//! Seeds keep the promises, and a seed is all that a run depends on.
+
+use punctual_sim::census::Census;
+use punctual_sim::run;
+
+const SEEDS: u64 = 100;
+
+/// What has to happen in so many seeds, or the checks would have nothing to check.
+const KINDS: [&str; 38] = [
+    "acknowledged",
+    "answers lost",
+    "answers never seen",
+    "attempts that failed",
+    "broadcasts",
+    "cancels done",
+    "cancels too late",
+    "clock steps back",
+    "clock steps forward",
+    "commits that failed",
+    "commits that failed after their effect",
+    "commits that took over a second",
+    "crashes",
+    "created",
+    "dead letters removed",
+    "deletions",
+    "deliveries",
+    "deliveries again",
+    "drifts",
+    "existed",
+    "expired",
+    "extended",
+    "fenced writes",
+    "forwards",
+    "hand-overs checked to the millisecond",
+    "history forgotten",
+    "leases lost",
+    "out-of-attempts",
+    "pushed-out",
+    "rejected",
+    "released",
+    "replaced",
+    "replays",
+    "reschedules done",
+    "reschedules too late",
+    "stalls",
+    "sweeps audited",
+    "weighings",
+];
+
+#[test]
+fn a_hundred_seeds_keep_the_promises() {
+    let mut census = Census::default();
+    for seed in 0..SEEDS {
+        let outcome = run(seed, false, None);
+        if let Some(violation) = outcome.violation {
+            panic!("seed {seed} ({:?}) breaks {}: {violation:#?}", outcome.kind, violation.promise);
+        }
+        census.join(&outcome.census);
+    }
+    for kind in KINDS {
+        assert!(census.of(kind) > 0, "{kind} never happened in {SEEDS} seeds: {census}");
+    }
+}
+
+#[test]
+fn same_seed_same_bytes() {
+    for seed in 0..12 {
+        let (first, second) = (run(seed, true, None).trace, run(seed, true, None).trace);
+        assert!(first.lines().count() > 100, "seed {seed} leaves a trace");
+        let differs = first.lines().zip(second.lines()).enumerate().find(|(_, (one, other))| one != other);
+        assert!(differs.is_none(), "seed {seed} differs at line {differs:?}");
+        assert_eq!(hash(&first), hash(&second), "seed {seed} is of another length");
+    }
+}
+
+#[test]
+fn keeping_a_trace_changes_nothing() {
+    let (with, without) = (run(3, true, None), run(3, false, None));
+    assert_eq!((with.census, with.length), (without.census, without.length));
+    assert!(without.trace.is_empty());
+}
+
+#[test]
+fn other_seeds_give_other_runs() {
+    assert_ne!(hash(&run(1, true, None).trace), hash(&run(2, true, None).trace));
+}
+
+fn hash(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}

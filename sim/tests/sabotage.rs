@@ -1,0 +1,73 @@
+//! A check that cannot fail is none: each kind of lie is told on purpose, and the auditor notices.
+
+use std::ops::Range;
+
+use punctual_core::Millis;
+use punctual_sim::auditor::Promise;
+use punctual_sim::{Sabotage, run};
+
+/// Runs some seeds with a lie. Some have to notice it, and none may blame anything else.
+fn is_noticed_as(sabotage: Sabotage, promises: &[Promise]) {
+    is_noticed_in(0..40, 5, sabotage, promises);
+}
+
+fn is_noticed_in(seeds: Range<u64>, often: usize, sabotage: Sabotage, promises: &[Promise]) {
+    let mut noticed = 0;
+    for seed in seeds {
+        if let Some(violation) = run(seed, false, Some(sabotage)).violation {
+            assert!(promises.contains(&violation.promise), "seed {seed} blames {violation:#?}");
+            noticed += 1;
+            if noticed == often {
+                return;
+            }
+        }
+    }
+    panic!("{sabotage:?} was noticed in only {noticed} seeds");
+}
+
+#[test]
+fn a_commit_that_is_forgotten_is_noticed() {
+    // What is lost also makes answers untrue, which may be noticed first.
+    let promises = [Promise::NothingIsLost, Promise::SameIdIsOneTask, Promise::CertainAnswers];
+    is_noticed_as(Sabotage::ForgetCommit { after: 20 }, &promises);
+}
+
+#[test]
+fn tallies_that_are_forgotten_are_noticed() {
+    is_noticed_as(Sabotage::ForgetTallies, &[Promise::BooksAgree]);
+}
+
+#[test]
+fn a_shard_that_is_told_a_later_time_is_noticed() {
+    is_noticed_as(Sabotage::EarlyClock { by: Millis(1) }, &[Promise::NeverEarly]);
+}
+
+#[test]
+fn a_hand_over_that_is_a_millisecond_late_is_noticed() {
+    is_noticed_as(Sabotage::LateTimers { by: 1 }, &[Promise::AnyTime, Promise::Bounded]);
+}
+
+#[test]
+fn a_second_holder_is_noticed() {
+    is_noticed_as(Sabotage::SecondHolder, &[Promise::OneHolder]);
+}
+
+#[test]
+fn a_cancel_that_did_not_happen_is_noticed() {
+    is_noticed_as(Sabotage::UntrueCancel, &[Promise::CertainAnswers]);
+}
+
+#[test]
+fn a_task_that_is_new_twice_is_noticed() {
+    is_noticed_as(Sabotage::AlwaysNew, &[Promise::SameIdIsOneTask]);
+}
+
+#[test]
+fn a_shard_that_takes_all_into_memory_is_noticed() {
+    is_noticed_as(Sabotage::GreedyShards, &[Promise::Bounded]);
+}
+
+#[test]
+fn old_news_of_a_deposed_node_are_noticed() {
+    is_noticed_in(0..200, 1, Sabotage::UnfencedAnswers, &[Promise::OneHolder]);
+}
