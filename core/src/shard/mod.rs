@@ -102,7 +102,7 @@ pub struct Request<R> {
 pub struct Output<R> {
     /// The number of the step.
     pub step: u64,
-    /// What to commit; `None` if nothing changed.
+    /// What to commit; `None` if nothing changed and nothing is said that depends on owning the shard.
     pub batch: Option<Batch>,
     /// Answers to requests and to waiting consumers.
     pub answers: Vec<(R, Reply)>,

@@ -82,7 +82,8 @@ impl Retention {
             cursor.from = last.position().next();
         }
         cursor.wake = match rows.get(passed) {
-            Some(next) if next.at.plus(period) > now => next.at.plus(period),
+            // What is not durable yet may come before it, if the clock was set back since.
+            Some(next) if next.at.min(settled).plus(period) > now => next.at.min(settled).plus(period),
             None if rows.len() == SLICE => now,
             None if settled == Timestamp::NEVER => Timestamp::NEVER,
             None if settled.plus(period) > now => settled.plus(period),

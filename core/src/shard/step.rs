@@ -5,6 +5,7 @@ use bytes::Bytes;
 use super::meta::Meta;
 use super::needs::{Page, Wanted};
 use super::{Closed, Doomed, Output, Request, Shard};
+use crate::answer::{Answer, Reply};
 use crate::board::Board;
 use crate::state::{Phase, State};
 use crate::store::{Batch, Change, Key, Place, Position, Row, Store, StoreError, Table};
@@ -77,7 +78,10 @@ impl<R> Shard<R> {
         if changed {
             self.put_settings(&mut changes);
         }
-        let batch = changed.then(|| Batch { shard: self.id, fence: self.fence, changes, tallies });
+        // What is said from memory is true only as long as the shard is ours: the store looks at the
+        // fence of a batch that changes nothing, too.
+        let batch =
+            (changed || self.says_something()).then(|| Batch { shard: self.id, fence: self.fence, changes, tallies });
         if changed {
             self.in_flight.push_back((self.step, self.now));
         }
@@ -90,6 +94,12 @@ impl<R> Shard<R> {
             rates: std::mem::take(&mut self.rates),
             wake: self.wake(),
         }
+    }
+
+    /// Whether there is an answer that is more than "nothing there".
+    fn says_something(&self) -> bool {
+        let nothing = |reply: &Reply| matches!(reply, Ok(Answer::Reserved(deliveries)) if deliveries.is_empty());
+        self.answers.iter().any(|(_, reply)| !nothing(reply))
     }
 
     /// Stores the settings that changed, and with them what the shard notes for itself.
