@@ -277,15 +277,8 @@ impl<R> Shard<R> {
         if board.is_empty() {
             return;
         }
-        let wanted = board.wanted();
-        let (few, many) =
-            if wanted.len() < self.stocked.len() { (wanted, &self.stocked) } else { (&self.stocked, wanted) };
-        let both: Vec<&Name> = few.iter().filter(|queue| many.contains(*queue)).collect();
-        for queue in both {
-            if let Some(index) = self.directory.queue_index(queue) {
-                self.pending.demand.push((index, board.demand(queue, HAND_OUTS)));
-            }
-        }
+        let demand = |queue: &Name| Some((self.directory.queue_index(queue)?, board.demand(queue, HAND_OUTS)));
+        self.pending.demand = self.wanted_and_stocked(board).filter_map(demand).collect();
     }
 
     /// Takes out of the ready sets what consumers wait for and is not there, so that nobody waits for it again.

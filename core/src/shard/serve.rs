@@ -54,11 +54,15 @@ impl<R> Shard<R> {
 
     /// The longest-waiting consumer of each queue that has something to give.
     fn servable(&self, board: &Board<R>) -> BTreeSet<(Ticket, Name)> {
-        let wanted = board.wanted();
-        let (few, many) =
-            if wanted.len() < self.stocked.len() { (wanted, &self.stocked) } else { (&self.stocked, wanted) };
-        let both = few.iter().filter(|queue| many.contains(*queue) && self.may_serve(queue));
+        let both = self.wanted_and_stocked(board).filter(|queue| self.may_serve(queue));
         both.filter_map(|queue| Some((board.longest_waiting(queue)?, queue.clone()))).collect()
+    }
+
+    /// The queues that somebody waits for and that have something; the shorter list is walked.
+    pub(super) fn wanted_and_stocked<'a>(&'a self, board: &'a Board<R>) -> impl Iterator<Item = &'a Name> {
+        let (wanted, stocked) = (board.wanted(), &self.stocked);
+        let (few, many) = if wanted.len() < stocked.len() { (wanted, stocked) } else { (stocked, wanted) };
+        few.iter().filter(|queue| many.contains(*queue))
     }
 
     fn may_serve(&self, queue: &Name) -> bool {
