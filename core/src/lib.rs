@@ -29,7 +29,7 @@ pub use name::{BadName, Name};
 pub use pattern::Pattern;
 pub use rate::TokenBucket;
 pub use settings::{Backoff, Binding, DEFAULT_PRIORITY, Overflow, QueueSettings, Rate, Retry, TopicSettings};
-pub use shard::{Counts, Forward, Output, QueueCounts, Request, Shard, ShardConfig, TopicCounts, Unit};
+pub use shard::{Counts, Forward, OpenError, Output, QueueCounts, Request, Shard, ShardConfig, TopicCounts, Unit};
 pub use state::{Death, Ending, Part, Phase, Reason, State};
 pub use task::{Headers, Limits, Task, When};
 pub use time::{Clock, Millis, Timestamp};

@@ -11,7 +11,8 @@ pub struct NodeConfig {
     /// present owner is taken for its restart, and granted at once.
     pub name: Name,
     /// Into how many shards the tasks are divided. It belongs to the store's content: a task is
-    /// looked for in the shard that this number and the hash of its topic and id give.
+    /// looked for in the shard that this number and the hash of its topic and id give. The first
+    /// start notes it there, and a start with another one is refused.
     pub shards: u16,
     /// How many requests may wait in each shard's inbox before more are refused as overload.
     pub inbox: usize,
@@ -20,7 +21,8 @@ pub struct NodeConfig {
     /// How many steps of a shard may wait for their commit while the next one forms. More would not
     /// be faster: what waits longer makes the next batch larger.
     pub in_flight: usize,
-    /// How each shard works. Each gets a seed of its own from the one in here.
+    /// How each shard works. Each gets a seed of its own from the one in here, and the number of
+    /// shards from above.
     pub shard: ShardConfig,
     /// For how long a shard is claimed; it is renewed three times in that time. A node that dies
     /// without releasing its shards leaves them to others after this.

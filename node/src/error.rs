@@ -1,7 +1,7 @@
 //! What can go wrong with a request or a start, and what to do about it.
 
 use punctual_core::store::{ShardId, StoreError};
-use punctual_core::{Name, Refused, Timestamp};
+use punctual_core::{Name, OpenError, Refused, Timestamp};
 
 /// Why a request was not carried out, by what the caller should do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -12,6 +12,10 @@ pub enum Error {
     /// Too much is waiting. Nothing was changed: try again later, and more slowly.
     #[error("the node is overloaded: nothing was done, try again later")]
     Overloaded,
+    /// The store has no room for more tasks, topics or queues. Nothing was changed: make room as the
+    /// text says. Everything else goes on: firing, consuming, cancelling.
+    #[error("no room: {0}; nothing was done")]
+    Full(String),
     /// The store did not answer, or the shard is not here for now. Unless the text says that nothing
     /// was done, it may have been done or not: ask, or send the same request with the same id again.
     #[error("{0}")]
@@ -49,10 +53,27 @@ pub enum StartError {
         /// The end of its lease, by the store's clock.
         until: Timestamp,
     },
+    /// The store's tasks are divided into another number of shards.
+    #[error("{}", OpenError::Shards { noted: *noted, configured: *configured })]
+    Shards {
+        /// Into how many they are divided.
+        noted: u16,
+        /// The number in the configuration.
+        configured: u16,
+    },
     /// The store does not answer, or cannot vouch for its data.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The machine gives no more threads.
     #[error("a thread could not be started: {0}")]
     Thread(String),
+}
+
+impl From<OpenError> for StartError {
+    fn from(error: OpenError) -> StartError {
+        match error {
+            OpenError::Store(error) => StartError::Store(error),
+            OpenError::Shards { noted, configured } => StartError::Shards { noted, configured },
+        }
+    }
 }

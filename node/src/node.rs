@@ -141,7 +141,8 @@ fn guard(shared: &Arc<Shared>, what: &str, work: impl FnOnce()) -> bool {
     result.is_ok()
 }
 
-/// Claims and opens the shards, and notes which claims were granted.
+/// Claims and opens the shards, and notes which claims were granted. The first shard is opened first:
+/// if the store has another number of shards, it says so before anything is written.
 fn open_all(
     config: &NodeConfig,
     store: &dyn Store,

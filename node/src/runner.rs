@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use punctual_core::store::{Claim, Fence, ShardId, StoreError};
-use punctual_core::{Answer, Output, Request, Shard, ShardConfig, Timestamp};
+use punctual_core::{Answer, OpenError, Output, Request, Shard, ShardConfig, Timestamp};
 
 use crate::caller::Caller;
 use crate::committer::Sent;
@@ -19,10 +19,10 @@ use crate::shared::Shared;
 /// The first wait before a lost shard is claimed again, and the longest.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 
-/// The configuration of one of the shards: each has its own seed.
+/// The configuration of one of the shards: each has its own seed, and all know how many they are.
 pub(crate) fn shard_config(config: &NodeConfig, shard: ShardId) -> ShardConfig {
     let apart = u64::from(shard.0).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    ShardConfig { seed: config.shard.seed ^ apart, ..config.shard.clone() }
+    ShardConfig { shards: config.shards, seed: config.shard.seed ^ apart, ..config.shard.clone() }
 }
 
 /// Runs a shard until the node stops.
@@ -160,8 +160,9 @@ impl Runner<'_> {
         Ok(shard)
     }
 
-    fn note(&self, error: StoreError) -> String {
-        if let StoreError::Poisoned(why) = &error {
+    fn note(&self, error: impl Into<OpenError>) -> String {
+        let error = error.into();
+        if let OpenError::Store(StoreError::Poisoned(why)) = &error {
             self.shared.poison(why);
         }
         error.to_string()

@@ -79,6 +79,12 @@ impl Shared {
         self.poisoned().map_or(Ok(()), |why| Err(Error::nothing_done(why)))
     }
 
+    /// Whether the store has room for what a caller wants to put there. What the shards insert by
+    /// themselves does not ask: it comes of what was taken in before.
+    pub fn check_room(&self) -> Result<(), Error> {
+        self.store.no_room().map_or(Ok(()), |why| Err(Error::Full(why)))
+    }
+
     /// The node cannot vouch for its data any more: it stops answering.
     pub fn poison(&self, why: &str) {
         let why = self.poison.get_or_init(|| format!("the node has stopped answering and must be restarted: {why}"));

@@ -6,8 +6,9 @@ mod stage;
 
 use std::time::Duration;
 
+use punctual_core::store::Store;
 use punctual_core::{Millis, TopicSettings};
-use punctual_node::{Error, Node};
+use punctual_node::{Error, Node, StartError};
 use stage::{PATIENCE, Stage, config, eventually, finish, is_dry, name, next, task, wait_for};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -95,4 +96,29 @@ async fn shards_are_given_back_so_that_another_node_need_not_wait() {
     let other = punctual_node::NodeConfig { name: name("other"), ..config(2) };
     let other = Node::start(other, store, clock).unwrap();
     assert_eq!(next(&other.handle(), "orders").await.id, name("7"));
+}
+
+#[tokio::test]
+async fn a_node_with_another_number_of_shards_is_not_started_on_the_same_store() {
+    let Stage { store, clock, node, handle } = Stage::new(2);
+    handle.schedule(task("orders", "7")).await.unwrap();
+    node.stop();
+    for configured in [1, 3, 4] {
+        let refused = Node::start(config(configured), store.clone(), clock.clone()).map(drop).unwrap_err();
+        assert_eq!(refused, StartError::Shards { noted: 2, configured });
+        let text = format!("the number of shards in this store is 2, not {configured}: start with 2");
+        assert_eq!(refused.to_string(), text);
+    }
+    // What was claimed before it was refused has been given back.
+    assert!(store.owners().unwrap().is_empty());
+    let node = Node::start(config(2), store, clock).unwrap();
+    assert_eq!(next(&node.handle(), "orders").await.id, name("7"));
+}
+
+#[test]
+fn a_node_that_never_took_a_task_has_noted_the_number_of_its_shards() {
+    let Stage { store, clock, node, .. } = Stage::new(4);
+    node.stop();
+    let refused = Node::start(config(2), store, clock).map(drop);
+    assert_eq!(refused, Err(StartError::Shards { noted: 4, configured: 2 }));
 }

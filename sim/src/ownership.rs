@@ -46,6 +46,7 @@ impl World {
                 let now = node.now(self.moment);
                 let mut config = self.profile.config.clone();
                 config.seed ^= u64::from(shard.0);
+                config.shards = self.profile.shards;
                 if self.sabotage == Some(Sabotage::GreedyShards) {
                     config.window = Millis::from_hours(100 * 365 * 24);
                     (config.timers, config.slice, config.cache) = (1 << 20, 1 << 20, 1 << 30);
@@ -53,7 +54,7 @@ impl World {
                 Shard::open(shard, fence, config, now, &self.store).map(|shard| Some((shard, fence)))
             }
             Ok(Claim::Held { .. }) => Ok(None),
-            Err(error) => Err(error),
+            Err(error) => Err(error.into()),
         };
         match opened {
             Ok(Some((opened, fence))) => {

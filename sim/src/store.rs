@@ -145,4 +145,8 @@ impl Store for FaultyStore {
         }
         self.memory.commit(batches)
     }
+
+    fn no_room(&self) -> Option<String> {
+        self.memory.no_room()
+    }
 }

@@ -119,7 +119,12 @@ impl Resident {
     /// What the store has to do so that it stands there as it stands here.
     fn change(&mut self) -> Option<Change> {
         let stored = self.stored.take();
-        let place = |(table, at)| Place { table, key: self.key.clone(), position: Position { at, seq: self.seq } };
+        let place = |(table, at)| Place {
+            table,
+            key: self.key.clone(),
+            position: Position { at, seq: self.seq },
+            group: self.group.clone(),
+        };
         let replaced = self.replaces.take();
         if self.gone {
             return stored.map(place).or(replaced).map(|place| Change::Remove { place });
@@ -224,6 +229,7 @@ impl Desk {
                     table,
                     key: old.key.clone(),
                     position: position(at),
+                    group: old.group.clone(),
                 }));
             }
         }

@@ -1,4 +1,5 @@
-//! What a shard notes for itself: which numbers it has given out, and how far minutes are counted.
+//! What a shard notes for itself: of how many shards it is one, which numbers it has given out, and
+//! how far minutes are counted.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -44,21 +45,27 @@ impl Numbers {
 }
 
 /// The note, as it is stored among the settings.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Meta {
+    shards: u16,
     numbers: u64,
     minutes_at: Timestamp,
     minutes_seq: u64,
 }
 
 impl Meta {
-    pub fn new(numbers: &Numbers, minutes: Position) -> Meta {
-        Meta { numbers: numbers.set_aside, minutes_at: minutes.at, minutes_seq: minutes.seq }
+    pub fn new(shards: u16, numbers: &Numbers, minutes: Position) -> Meta {
+        Meta { shards, numbers: numbers.set_aside, minutes_at: minutes.at, minutes_seq: minutes.seq }
     }
 
     /// The row it is stored under.
     pub fn key() -> Key {
         Key::new("", "", "")
+    }
+
+    /// Into how many shards the tasks are divided.
+    pub fn shards(self) -> u16 {
+        self.shards
     }
 
     /// The number to go on counting from.
@@ -86,7 +93,7 @@ mod tests {
         assert_eq!((numbers.take(), numbers.take()), (1, 2));
         assert!(numbers.set_aside());
         assert!(!numbers.set_aside());
-        let after_restart = Meta::new(&numbers, Position::START).numbers();
+        let after_restart = Meta::new(1, &numbers, Position::START).numbers();
         for _ in 0..BLOCK {
             assert!(numbers.take() < after_restart);
         }

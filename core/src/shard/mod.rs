@@ -33,7 +33,7 @@ pub use forecast::Unit;
 pub use forward::Forward;
 pub(crate) use forward::HEADER_PREFIX;
 pub use needs::{Fetched, Needs};
-pub use open::{StoredSettings, settings_of};
+pub use open::{OpenError, StoredSettings, settings_of};
 
 use crate::answer::{Answer, Refused, Reply};
 use crate::command::Command;
@@ -54,6 +54,9 @@ use sweep::Job;
 /// How a shard works.
 #[derive(Clone, Debug)]
 pub struct ShardConfig {
+    /// Into how many shards the tasks are divided, of which this is one. It is noted when the shard
+    /// is opened for the first time, and cannot change after that.
+    pub shards: u16,
     /// Limits on what is scheduled.
     pub limits: Limits,
     /// Whether topics and queues come to be by being used.
@@ -75,6 +78,7 @@ pub struct ShardConfig {
 impl Default for ShardConfig {
     fn default() -> ShardConfig {
         ShardConfig {
+            shards: 1,
             limits: Limits::default(),
             create_on_use: true,
             window: Millis::from_secs(60),

@@ -15,7 +15,7 @@ use super::retention::Retention;
 use super::{Shard, ShardConfig};
 use crate::name::Name;
 use crate::settings::{QueueSettings, TopicSettings};
-use crate::store::{Bodies, Fence, Key, Position, Row, Scan, ShardId, Store, StoreError, Table, TallyKind};
+use crate::store::{Batch, Bodies, Fence, Key, Position, Row, Scan, ShardId, Store, StoreError, Table, TallyKind};
 use crate::time::Timestamp;
 
 /// The version of the layout of settings.
@@ -89,18 +89,39 @@ pub fn settings_of(store: &dyn Store, shard: ShardId) -> Result<StoredSettings, 
     Ok(settings)
 }
 
+/// Why a shard cannot be opened.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OpenError {
+    /// The store does not answer, does not know the fence, or cannot vouch for its data.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The tasks are divided into another number of shards, and would be looked for in the wrong ones.
+    #[error("the number of shards in this store is {noted}, not {configured}: start with {noted}")]
+    Shards {
+        /// Into how many they are divided.
+        noted: u16,
+        /// Into how many they were said to be.
+        configured: u16,
+    },
+}
+
 impl<R> Shard<R> {
-    /// Opens a shard that was claimed under this fence.
+    /// Opens a shard that was claimed under this fence. The first time its note is written, and is
+    /// durable when this comes back: whoever opens all shards, the first one first, can never
+    /// have tasks in one of them without the first one knowing how many there are.
     pub fn open(
         id: ShardId,
         fence: Fence,
         config: ShardConfig,
         now: Timestamp,
         store: &dyn Store,
-    ) -> Result<Shard<R>, StoreError> {
+    ) -> Result<Shard<R>, OpenError> {
         let mut shard = Shard::empty(id, fence, config, now);
         for row in setting_rows(store, id)? {
-            shard.restore_setting(&row);
+            shard.restore_setting(&row)?;
+        }
+        if !shard.stored_settings.contains_key(&Meta::key()) {
+            shard.write_first_note(store)?;
         }
         for (tally, count) in store.tallies(id)? {
             match tally.kind {
@@ -152,7 +173,17 @@ impl<R> Shard<R> {
         }
     }
 
-    fn restore_setting(&mut self, row: &Row) {
+    fn write_first_note(&mut self, store: &dyn Store) -> Result<(), StoreError> {
+        let note = Meta::new(self.config.shards, &self.numbers, self.noted_horizon);
+        let changes = vec![self.put_setting(Meta::key(), note.encode())];
+        let batch = Batch { shard: self.id, fence: self.fence, changes, tallies: Vec::new() };
+        for answer in store.commit(vec![batch])? {
+            answer?;
+        }
+        Ok(())
+    }
+
+    fn restore_setting(&mut self, row: &Row) -> Result<(), OpenError> {
         let (topic, queue) = (row.key.topic(), row.key.queue());
         if !topic.is_empty() {
             let settings: TopicSettings = decode_setting(&row.state);
@@ -168,10 +199,15 @@ impl<R> Shard<R> {
             }
         } else {
             let meta: Meta = decode_setting(&row.state);
+            let (noted, configured) = (meta.shards(), self.config.shards);
+            if noted != configured {
+                return Err(OpenError::Shards { noted, configured });
+            }
             self.numbers = Numbers::from(meta.numbers());
             self.forecast.set_horizon(meta.minutes());
             self.noted_horizon = meta.minutes();
         }
         self.stored_settings.insert(row.key.clone(), row.seq);
+        Ok(())
     }
 }

@@ -12,7 +12,7 @@ use crate::store::{Batch, Change, Key, Place, Position, Row, Store, StoreError, 
 use crate::time::{Millis, Timestamp};
 
 fn setting_place(key: Key, seq: u64) -> Place {
-    Place { table: Table::Settings, key, position: Position { at: Timestamp::ZERO, seq } }
+    Place { table: Table::Settings, key, position: Position { at: Timestamp::ZERO, seq }, group: None }
 }
 
 impl<R> Shard<R> {
@@ -116,11 +116,11 @@ impl<R> Shard<R> {
         let horizon = self.forecast.horizon();
         let moved = std::mem::replace(&mut self.noted_horizon, horizon) != horizon;
         if self.numbers.set_aside() || moved {
-            changes.push(self.put_setting(Meta::key(), Meta::new(&self.numbers, horizon).encode()));
+            changes.push(self.put_setting(Meta::key(), Meta::new(self.config.shards, &self.numbers, horizon).encode()));
         }
     }
 
-    fn put_setting(&mut self, key: Key, state: Bytes) -> Change {
+    pub(super) fn put_setting(&mut self, key: Key, state: Bytes) -> Change {
         let at = Timestamp::ZERO;
         if let Some(seq) = self.stored_settings.get(&key) {
             let place = setting_place(key, *seq);

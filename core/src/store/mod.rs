@@ -2,16 +2,23 @@
 //!
 //! Everything that is kept has a key and a time, so a store keeps rows in time order and knows
 //! nothing of tasks. All of the delay queue's logic stands above this contract and is written
-//! once. [`conformance`] is the suite that every store must pass.
+//! once. [`conformance`] is the suite that every store must pass. [`Timeline`], [`Index`] and
+//! [`Ownership`] are what more than one store is built of.
 
 pub mod conformance;
+mod index;
+mod ownership;
 mod row;
 mod tally;
+mod timeline;
 
 use bytes::Bytes;
 
+pub use index::Index;
+pub use ownership::Ownership;
 pub use row::{Change, Key, Place, Position, Row, Table};
 pub use tally::{Tally, TallyKind};
+pub use timeline::Timeline;
 
 use crate::name::Name;
 use crate::time::{Millis, Timestamp};
@@ -176,6 +183,16 @@ pub trait Store: Send + Sync {
     /// A fence is in force from the claim that granted it until the next claim or its release, also
     /// when the lease is over; any other is refused, also where no shard was ever claimed.
     fn commit(&self, batches: Vec<Batch>) -> Result<Vec<Result<(), Fenced>>, StoreError>;
+
+    /// Why there is no room for more, and what to do about it; `None` if there is room. Asked before
+    /// every new task, so it has to be cheap: no more than a look at what is known anyway.
+    ///
+    /// It is a word of warning, and commits go on. What makes room is made of changes too
+    /// (acknowledging, cancelling, removing), and so is what the shards insert by themselves, so a
+    /// store says that it is full while it still has room for those.
+    fn no_room(&self) -> Option<String> {
+        None
+    }
 }
 
 impl Row {

@@ -70,6 +70,11 @@ impl Key {
         if self.queue().is_empty() { self.clone() } else { Key::new(self.topic(), self.id(), "") }
     }
 
+    /// All three parts, one after the other.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
     /// The topic's name.
     pub fn topic(&self) -> &str {
         &self.text[..usize::from(self.topic_end)]
@@ -159,7 +164,7 @@ impl Row {
 
     /// Where it stands, for the change that comes next.
     pub fn place(&self) -> Place {
-        Place { table: self.table, key: self.key.clone(), position: self.position() }
+        Place { table: self.table, key: self.key.clone(), position: self.position(), group: self.group.clone() }
     }
 }
 
@@ -172,6 +177,9 @@ pub struct Place {
     pub key: Key,
     /// Where it stands in time order.
     pub position: Position,
+    /// The row's group. It never changes; with it a store need not look the row up to take it out
+    /// of its group.
+    pub group: Option<Name>,
 }
 
 /// One change to one row. Only an insert carries a body.

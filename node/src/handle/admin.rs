@@ -24,6 +24,7 @@ impl Handle {
     /// Creates a topic or changes its settings. On an error some shards may have done it; do it again.
     pub async fn put_topic(&self, name: &Name, settings: TopicSettings) -> Result<TopicSettings, Error> {
         let _turn = self.shared.settings.lock().await;
+        self.check_room_for(What::Topic, name).await?;
         let command = Command::PutTopic { name: name.clone(), settings: Box::new(settings) };
         answered!(first(self.ask_all(command).await), Answer::Topic(settings) => settings)
     }
@@ -31,6 +32,7 @@ impl Handle {
     /// Creates a queue or changes its settings. On an error some shards may have done it; do it again.
     pub async fn put_queue(&self, name: &Name, settings: QueueSettings) -> Result<QueueSettings, Error> {
         let _turn = self.shared.settings.lock().await;
+        self.check_room_for(What::Queue, name).await?;
         let command = Command::PutQueue { name: name.clone(), settings: Box::new(settings) };
         let settings: Result<QueueSettings, Error> =
             answered!(first(self.ask_all(command).await), Answer::Queue(settings) => settings);
@@ -38,6 +40,14 @@ impl Handle {
             self.shared.known_queues.write().unwrap_or_else(PoisonError::into_inner).insert(name.clone());
         }
         settings
+    }
+
+    /// A new topic or queue needs room. Changing one does not: other settings may be what makes room.
+    async fn check_room_for(&self, what: What, name: &Name) -> Result<(), Error> {
+        match self.shared.check_room() {
+            Err(full) if self.put_again(what, name).await?.is_none() => Err(full),
+            _ => Ok(()),
+        }
     }
 
     /// Refuses tasks for a topic until it is resumed.

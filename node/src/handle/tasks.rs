@@ -25,8 +25,9 @@ impl Handle {
         outcomes.into_iter().map(scheduled).collect()
     }
 
-    /// Lets a task in past its topic's rate limit, gives it an id and finds its shard.
+    /// Lets a task in if there is room, past its topic's rate limit, gives it an id and finds its shard.
     fn enter(&self, task: Task) -> Result<(ShardId, Command), Error> {
+        self.shared.check_room()?;
         self.shared.entrances.admit(&task.topic)?;
         let (id, id_is_new) = match &task.id {
             Some(id) => (id.clone(), false),
@@ -69,6 +70,7 @@ impl Handle {
 
     /// Hands a dead letter or a finished task out again.
     pub async fn replay(&self, selected: Selected) -> Result<(), Error> {
+        self.shared.check_room()?;
         let shard = self.shard_of(&selected.topic, &selected.id);
         answered!(self.ask(shard, Command::Replay(selected)).await, Answer::Replayed => ())
     }
@@ -112,6 +114,9 @@ impl Handle {
     /// Changes all that match, in all shards. On an error some shards may have done it; doing it
     /// again does the rest.
     pub async fn sweep(&self, sweep: Sweep) -> Result<Swept, Error> {
+        if sweep.action == SweepAction::Replay && !sweep.dry_run {
+            self.shared.check_room()?;
+        }
         let mut sum = Swept::default();
         for outcome in self.ask_all(Command::Sweep(Box::new(sweep))).await {
             let swept: Result<Swept, Error> = answered!(outcome, Answer::Swept(swept) => swept);

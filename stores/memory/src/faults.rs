@@ -3,6 +3,7 @@
 //! Nothing here decides anything by itself: the same words at the same moments give the same run.
 //! To have an old fence refused, claim the shard again, under the same name or another.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use punctual_core::store::StoreError;
@@ -33,12 +34,16 @@ impl Fate {
 #[derive(Default)]
 pub struct Faults {
     plan: Mutex<Plan>,
+    /// Whether the plan says that there is no room: every new task asks, and need not take the lock.
+    is_full: AtomicBool,
 }
 
 #[derive(Default)]
 struct Plan {
     /// What every call answers.
     refusal: Option<StoreError>,
+    /// Why there is no room for more.
+    no_room: Option<String>,
     next_commit: Option<Fate>,
     delay: Option<Arc<dyn Fn() + Send + Sync>>,
 }
@@ -61,6 +66,14 @@ impl Faults {
         self.plan().refusal = Some(StoreError::Poisoned(reason.to_owned()));
     }
 
+    /// Says that there is no room for more, for this reason, until [`heal`](Faults::heal). Commits go
+    /// on: it is for the caller to heed.
+    pub fn fill(&self, reason: &str) {
+        let mut plan = self.plan();
+        plan.no_room = Some(reason.to_owned());
+        self.is_full.store(true, Ordering::SeqCst);
+    }
+
     /// Calls this at the beginning of every commit, outside all locks: it may sleep, or block until
     /// the test lets it go on. Other calls are not held up.
     pub fn slow_down(&self, delay: impl Fn() + Send + Sync + 'static) {
@@ -69,7 +82,14 @@ impl Faults {
 
     /// Nothing goes wrong any more.
     pub fn heal(&self) {
-        *self.plan() = Plan::default();
+        let mut plan = self.plan();
+        *plan = Plan::default();
+        self.is_full.store(false, Ordering::SeqCst);
+    }
+
+    /// Why there is no room for more.
+    pub(crate) fn no_room(&self) -> Option<String> {
+        if self.is_full.load(Ordering::SeqCst) { self.plan().no_room.clone() } else { None }
     }
 
     /// Whether calls come through.

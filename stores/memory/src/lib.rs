@@ -8,25 +8,22 @@
 //! has a bug that other stores might hide: this one panics and says what was expected.
 
 mod faults;
-mod index;
 mod keys;
 mod numbers;
-mod ownership;
 mod shard;
 mod slab;
-mod timeline;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use punctual_core::store::{
-    Batch, Bodies, Claim, Fence, Fenced, Find, Key, Owner, Position, Row, Scan, ShardId, Store, StoreError, Tally,
+    Batch, Bodies, Claim, Fence, Fenced, Find, Key, Owner, Ownership, Position, Row, Scan, ShardId, Store, StoreError,
+    Tally,
 };
 use punctual_core::{Clock, Millis, Name};
 
 pub use faults::{Fate, Faults};
 
-use ownership::Ownership;
 use shard::Shard;
 
 /// A store that keeps its rows in memory, in the order of their times.
@@ -166,5 +163,9 @@ impl Store for MemoryStore {
             None => Ok(answers),
             Some(fate) => Err(StoreError::Unavailable(format!("this commit was to fail: {fate:?}"))),
         }
+    }
+
+    fn no_room(&self) -> Option<String> {
+        self.faults.no_room()
     }
 }

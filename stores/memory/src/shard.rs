@@ -14,9 +14,8 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use punctual_core::Timestamp;
-use punctual_core::store::{Bodies, Change, Find, Key, Place, Position, Row, Scan, Table, Tally};
+use punctual_core::store::{Bodies, Change, Find, Index, Key, Place, Position, Row, Scan, Table, Tally};
 
-use crate::index::Index;
 use crate::keys::Keys;
 use crate::numbers::Numbers;
 use crate::slab::{Slab, Slot};
@@ -29,7 +28,7 @@ pub(crate) struct Shard {
     keys: Keys,
     /// The keys of the settings, which do not collide with the others.
     settings: Keys,
-    tables: [Index; Table::ALL.len()],
+    tables: [Index<Slot>; Table::ALL.len()],
     tallies: BTreeMap<Tally, i64>,
 }
 
@@ -62,7 +61,7 @@ impl Shard {
 
     pub(crate) fn scan(&mut self, scan: &Scan) -> Vec<Row> {
         let Shard { rows, tables, .. } = self;
-        let in_time = index(tables, scan.table).range(scan.from, scan.until).map(|slot| &rows[slot]);
+        let in_time = index(tables, scan.table).range(scan.from, scan.until).map(|(_, slot)| &rows[slot]);
         let wanted = in_time.filter(|row| scan.topic.as_deref().is_none_or(|topic| row.key.topic() == topic));
         wanted.take(scan.limit).map(|row| copy(row, scan.bodies)).collect()
     }
@@ -70,7 +69,7 @@ impl Shard {
     pub(crate) fn find(&mut self, find: &Find) -> Vec<Row> {
         let Shard { rows, tables, .. } = self;
         let slots = index(tables, find.table).group(&find.group, find.from_seq).take(find.limit);
-        slots.map(|slot| copy(&rows[slot], find.bodies)).collect()
+        slots.map(|(_, slot)| copy(&rows[slot], find.bodies)).collect()
     }
 
     pub(crate) fn tallies(&self) -> Vec<(Tally, i64)> {
@@ -107,9 +106,10 @@ impl Shard {
 
     fn check_place(&self, place: &Place) {
         let slot = self.numbers.get(place.position.seq);
-        let here = slot
-            .map(|slot| &self.rows[slot])
-            .is_some_and(|row| row.table == place.table && row.at == place.position.at && row.key == place.key);
+        let stands = |row: &Row| {
+            (row.table, row.position(), &row.key, &row.group) == (place.table, place.position, &place.key, &place.group)
+        };
+        let here = slot.is_some_and(|slot| stands(&self.rows[slot]));
         assert!(here, "a change names where its row stands: {place:?} {}", self.meets(slot));
     }
 
@@ -124,19 +124,19 @@ impl Shard {
         let keys = if row.table == Table::Settings { &mut self.settings } else { &mut self.keys };
         keys.insert(&row.key, slot);
         self.numbers.insert(row.seq, slot);
-        index(&mut self.tables, row.table).add(row.position(), row.group.as_ref(), slot);
+        index(&mut self.tables, row.table).add(row.position(), row.group.as_deref(), slot);
     }
 
     fn replace(&mut self, place: &Place, row: Row) {
         let slot = self.slot(place);
         let old = std::mem::replace(&mut self.rows[slot], row);
-        index(&mut self.tables, old.table).remove(old.position(), old.group.as_ref());
+        index(&mut self.tables, old.table).remove(old.position(), old.group.as_deref());
         let row = &self.rows[slot];
         if old.seq != row.seq {
             self.numbers.remove(old.seq);
             self.numbers.insert(row.seq, slot);
         }
-        index(&mut self.tables, row.table).add(row.position(), row.group.as_ref(), slot);
+        index(&mut self.tables, row.table).add(row.position(), row.group.as_deref(), slot);
     }
 
     fn update(&mut self, place: &Place, table: Table, at: Timestamp, state: Bytes) {
@@ -144,8 +144,8 @@ impl Shard {
         let row = &mut self.rows[slot];
         (row.table, row.at, row.state) = (table, at, state);
         if place.table != table {
-            index(&mut self.tables, place.table).remove(place.position, row.group.as_ref());
-            index(&mut self.tables, table).add(row.position(), row.group.as_ref(), slot);
+            index(&mut self.tables, place.table).remove(place.position, row.group.as_deref());
+            index(&mut self.tables, table).add(row.position(), row.group.as_deref(), slot);
         } else if place.position.at != at {
             index(&mut self.tables, table).shift(place.position, row.position(), slot);
         }
@@ -157,7 +157,7 @@ impl Shard {
         let keys = if row.table == Table::Settings { &mut self.settings } else { &mut self.keys };
         keys.remove(&row.key, slot);
         self.numbers.remove(row.seq);
-        index(&mut self.tables, row.table).remove(row.position(), row.group.as_ref());
+        index(&mut self.tables, row.table).remove(row.position(), row.group.as_deref());
     }
 
     fn add(&mut self, tally: Tally, delta: i64) {
@@ -178,7 +178,7 @@ impl Shard {
     }
 }
 
-fn index(tables: &mut [Index], table: Table) -> &mut Index {
+fn index(tables: &mut [Index<Slot>], table: Table) -> &mut Index<Slot> {
     &mut tables[table as usize - 1]
 }
 

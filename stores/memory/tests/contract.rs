@@ -3,8 +3,8 @@
 mod bench;
 
 use bench::{Bench, insert, row, update};
-use punctual_core::Timestamp;
 use punctual_core::store::{Change, Place, Position, Table};
+use punctual_core::{Name, Timestamp};
 
 #[test]
 #[should_panic(expected = "a key stands once: Place { table: Live, key: topic/a/")]
@@ -43,6 +43,15 @@ fn removing_a_row_under_another_key_panics() {
     let bench = Bench::new();
     bench.commit(vec![insert("a", 1)]).unwrap();
     let _ = bench.commit(vec![Change::Remove { place: Place { key: row("b", 1).key, ..row("a", 1).place() } }]);
+}
+
+#[test]
+#[should_panic(expected = "a change names where its row stands")]
+fn removing_a_row_from_another_group_panics() {
+    let bench = Bench::new();
+    bench.commit(vec![insert("a", 1)]).unwrap();
+    let group = Some(Name::new("other").unwrap());
+    let _ = bench.commit(vec![Change::Remove { place: Place { group, ..row("a", 1).place() } }]);
 }
 
 #[test]

@@ -128,3 +128,14 @@ fn a_slow_commit_holds_up_no_reads_and_a_crash_loses_it() {
     assert!(is_unavailable(lost));
     assert_eq!(bench.ids(SHARD), ["slow"]);
 }
+
+#[test]
+fn a_full_store_says_so_until_it_is_healed_and_commits_go_on() {
+    let bench = Bench::new();
+    assert_eq!(bench.store.no_room(), None);
+    bench.store.faults().fill("too many rows: remove some");
+    assert_eq!(bench.store.no_room(), Some("too many rows: remove some".to_owned()));
+    assert_eq!(bench.commit(vec![insert("a", 1)]), Ok(vec![Ok(())]));
+    bench.store.faults().heal();
+    assert_eq!(bench.store.no_room(), None);
+}

@@ -1,7 +1,7 @@
-//! The slots of a table's rows in time order.
+//! Something small for each row of a table, in time order: a building block for stores.
 //!
 //! ```text
-//! leaves:  START ──► [ entry, entry, … ]      entry: position, and the slot that came to it,
+//! leaves:  START ──► [ entry, entry, … ]      entry: position, and what came to it,
 //!          07:12 ──► [ entry, entry, … ]             or none when the row there left
 //!          07:31 ──► [ entry, entry, … ]
 //! ```
@@ -12,49 +12,55 @@
 //!
 //! Invariant: the first leaf begins at `START`, and every other leaf has at least one row.
 
-use punctual_core::Timestamp;
-use punctual_core::store::Position;
-
-use crate::slab::Slot;
+use super::Position;
+use crate::time::Timestamp;
 
 /// How many entries a leaf takes before it is settled, and split if it is still more than half full.
 const FULL: usize = 1_024;
 
+/// Rows in time order, each as something small that stands for it: where to find it, or all of it
+/// that matters. A type with a niche, such as one around a `NonZeroU32`, takes least memory.
 #[derive(Clone)]
-pub(crate) struct Timeline {
+pub struct Timeline<T> {
     /// The position from which each leaf on holds the entries, in order.
     starts: Vec<Position>,
-    leaves: Vec<Leaf>,
+    leaves: Vec<Leaf<T>>,
 }
 
-#[derive(Clone, Default)]
-struct Leaf {
-    entries: Vec<(Position, Option<Slot>)>,
+#[derive(Clone)]
+struct Leaf<T> {
+    entries: Vec<(Position, Option<T>)>,
     /// How many rows it has.
     rows: usize,
     /// Whether the entries may be out of order or name rows that left.
     unsettled: bool,
 }
 
-impl Default for Timeline {
-    fn default() -> Timeline {
+impl<T> Default for Timeline<T> {
+    fn default() -> Timeline<T> {
         Timeline { starts: vec![Position::START], leaves: vec![Leaf::default()] }
     }
 }
 
-impl Timeline {
+impl<T> Default for Leaf<T> {
+    fn default() -> Leaf<T> {
+        Leaf { entries: Vec::new(), rows: 0, unsettled: false }
+    }
+}
+
+impl<T: Copy> Timeline<T> {
     /// A row comes to a position where none is.
-    pub(crate) fn add(&mut self, position: Position, slot: Slot) {
+    pub fn add(&mut self, position: Position, row: T) {
         let number = self.leaf_of(position);
         let leaf = &mut self.leaves[number];
         leaf.unsettled |= leaf.entries.last().is_some_and(|(last, _)| *last >= position);
         leaf.rows += 1;
-        leaf.entries.push((position, Some(slot)));
+        leaf.entries.push((position, Some(row)));
         self.make_room(number);
     }
 
-    /// The row at a position leaves.
-    pub(crate) fn remove(&mut self, position: Position) {
+    /// The row at a position leaves. One must be there.
+    pub fn remove(&mut self, position: Position) {
         let number = self.leaf_of(position);
         let leaf = &mut self.leaves[number];
         leaf.rows -= 1;
@@ -70,8 +76,17 @@ impl Timeline {
         }
     }
 
-    /// The slots from a position on and before a time, in time order.
-    pub(crate) fn range(&mut self, from: Position, until: Timestamp) -> impl Iterator<Item = Slot> {
+    /// The row at exactly this position.
+    pub fn get(&mut self, position: Position) -> Option<T> {
+        let number = self.leaf_of(position);
+        let leaf = &mut self.leaves[number];
+        leaf.settle();
+        let found = leaf.entries.binary_search_by_key(&position, |(at, _)| *at).ok()?;
+        leaf.entries[found].1
+    }
+
+    /// The rows from a position on and before a time, in time order.
+    pub fn range(&mut self, from: Position, until: Timestamp) -> impl Iterator<Item = (Position, T)> {
         let end = Position::start_of(until);
         let first = self.leaf_of(from);
         let leaves = self.starts[first..].iter().zip(&mut self.leaves[first..]);
@@ -79,8 +94,21 @@ impl Timeline {
             leaf.settle();
             let begin = leaf.entries.partition_point(|(position, _)| *position < from);
             let stop = leaf.entries.partition_point(|(position, _)| *position < end);
-            leaf.entries[begin.min(stop)..stop].iter().filter_map(|(_, slot)| *slot)
+            settled(&leaf.entries[begin.min(stop)..stop])
         })
+    }
+
+    /// How many leaves there are; at least one. Any change to the timeline may change it.
+    pub fn leaves(&self) -> usize {
+        self.leaves.len()
+    }
+
+    /// The rows of one leaf, in time order. All leaves one after the other hold all rows, so a
+    /// reader can go through the timeline piece by piece.
+    pub fn leaf(&mut self, number: usize) -> impl Iterator<Item = (Position, T)> {
+        let leaf = &mut self.leaves[number];
+        leaf.settle();
+        settled(&leaf.entries)
     }
 
     /// The number of the leaf to which a position belongs.
@@ -103,7 +131,12 @@ impl Timeline {
     }
 }
 
-impl Leaf {
+/// The rows of entries that are settled.
+fn settled<T: Copy>(entries: &[(Position, Option<T>)]) -> impl Iterator<Item = (Position, T)> {
+    entries.iter().filter_map(|(position, row)| Some((*position, (*row)?)))
+}
+
+impl<T: Copy> Leaf<T> {
     /// Sorts the entries; of those for one position the last one tells.
     fn settle(&mut self) {
         if !self.unsettled {
@@ -117,13 +150,13 @@ impl Leaf {
             }
             same
         });
-        self.entries.retain(|(_, slot)| slot.is_some());
+        self.entries.retain(|(_, row)| row.is_some());
         self.unsettled = false;
         assert_eq!(self.entries.len(), self.rows, "a leaf knows how many rows it has");
     }
 
     /// Keeps the lower half and gives the upper.
-    fn split(&mut self) -> Leaf {
+    fn split(&mut self) -> Leaf<T> {
         let entries = self.entries.split_off(self.entries.len() / 2);
         self.rows = self.entries.len();
         Leaf { rows: entries.len(), entries, unsettled: false }
@@ -135,16 +168,6 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::slab::Slab;
-    use punctual_core::store::{Key, Row, Table};
-
-    /// Slots of as many rows, which are of no further interest.
-    fn slots(count: usize) -> Vec<Slot> {
-        let (key, at, table) = (Key::new("", "", ""), Timestamp::ZERO, Table::Live);
-        let row = Row { table, key, seq: 0, at, group: None, state: "".into(), body: "".into() };
-        let mut slab = Slab::default();
-        (0..count).map(|_| slab.put(row.clone())).collect()
-    }
 
     fn position(millis: u64, seq: u64) -> Position {
         Position { at: Timestamp::from_millis(millis), seq }
@@ -157,10 +180,10 @@ mod tests {
 
     #[test]
     fn many_rows_that_come_move_and_leave_stay_in_order() {
-        let (mut timeline, mut plain, slots) = (Timeline::default(), BTreeMap::new(), slots(10_000));
-        let mut places: Vec<Option<Position>> = vec![None; slots.len()];
+        let (mut timeline, mut plain) = (Timeline::default(), BTreeMap::new());
+        let mut places: Vec<Option<Position>> = vec![None; 10_000];
         for step in 0..60_000 {
-            let row = scattered(step) as usize % slots.len();
+            let row = scattered(step) as usize % places.len();
             if let Some(place) = places[row].take() {
                 timeline.remove(place);
                 plain.remove(&place);
@@ -168,31 +191,55 @@ mod tests {
             // Few times, so that rows also come back to where they were.
             if !step.is_multiple_of(5) {
                 let place = position(scattered(step + 1) % 500, row as u64);
-                timeline.add(place, slots[row]);
-                plain.insert(place, slots[row]);
+                timeline.add(place, step);
+                plain.insert(place, step);
                 places[row] = Some(place);
             }
             if step % 1_000 == 0 {
                 let (from, until) = (position(scattered(step) % 500, 77), Timestamp::from_millis(400));
-                let expected = plain.iter().filter(|(at, _)| **at >= from && at.at < until).map(|(_, slot)| *slot);
-                assert!(timeline.range(from, until).eq(expected), "step {step}");
+                let expected = plain.iter().filter(|(at, _)| **at >= from && at.at < until);
+                assert!(timeline.range(from, until).eq(expected.map(|(at, row)| (*at, *row))), "step {step}");
+                let one = position(scattered(step) % 500, row as u64);
+                assert_eq!(timeline.get(one), plain.get(&one).copied(), "step {step}");
+                if let Some(place) = places[row] {
+                    assert_eq!(timeline.get(place), Some(step));
+                }
             }
         }
-        assert!(timeline.range(Position::START, Timestamp::NEVER).eq(plain.into_values()));
+        assert!(timeline.range(Position::START, Timestamp::NEVER).eq(plain));
         for place in places.into_iter().flatten() {
             timeline.remove(place);
         }
-        assert_eq!(timeline.leaves.len(), 1, "leaves go with their rows");
+        assert_eq!(timeline.leaves(), 1, "leaves go with their rows");
         assert!(timeline.leaves[0].entries.is_empty());
     }
 
     #[test]
     fn rows_that_come_in_order_are_never_sorted() {
-        let (mut timeline, slots) = (Timeline::default(), slots(5_000));
-        for (seq, slot) in slots.iter().enumerate() {
-            timeline.add(position(7, seq as u64), *slot);
+        let mut timeline = Timeline::default();
+        let rows: Vec<_> = (0..5_000).map(|seq| (position(7, seq), seq)).collect();
+        for (position, row) in &rows {
+            timeline.add(*position, *row);
         }
         assert!(timeline.leaves.iter().all(|leaf| !leaf.unsettled));
-        assert!(timeline.range(Position::START, Timestamp::NEVER).eq(slots));
+        assert!(timeline.range(Position::START, Timestamp::NEVER).eq(rows));
+    }
+
+    #[test]
+    fn leaf_by_leaf_all_rows_are_met_in_order() {
+        let mut timeline = Timeline::default();
+        for number in 0..5_000 {
+            timeline.add(position(scattered(number), number), number);
+        }
+        for number in (0..5_000).step_by(3) {
+            timeline.remove(position(scattered(number), number));
+        }
+        // Rows without a time are met as well, which `range` leaves out.
+        timeline.add(Position { at: Timestamp::NEVER, seq: 9_999 }, 9_999);
+        let mut expected: Vec<_> = timeline.range(Position::START, Timestamp::NEVER).collect();
+        expected.push((Position { at: Timestamp::NEVER, seq: 9_999 }, 9_999));
+        assert!(timeline.leaves() > 1);
+        let met: Vec<_> = (0..timeline.leaves()).flat_map(|number| timeline.leaf(number).collect::<Vec<_>>()).collect();
+        assert_eq!(met, expected);
     }
 }

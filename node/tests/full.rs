@@ -1,0 +1,137 @@
+//! A store without room for more: what is refused, and what goes on.
+
+#![allow(clippy::unwrap_used, reason = "all of this is a test")]
+
+mod stage;
+
+use punctual_core::{
+    Back, Binding, Millis, QueueSettings, Reschedule, Ruling, Selected, Shift, Standing, TimeRange, TopicSettings,
+};
+use punctual_node::{Error, Handle};
+use stage::{Stage, eventually, finish, is_created, name, next, task};
+
+const WHY: &str = "the disk is full: free space; acknowledging and cancelling still work";
+
+fn full<T>() -> Result<T, Error> {
+    Err(Error::Full(WHY.into()))
+}
+
+fn selected(topic: &str, id: &str) -> Selected {
+    Selected { topic: name(topic), id: name(id), queue: None }
+}
+
+/// A task that was given up by a consumer.
+async fn bury(handle: &Handle, topic: &str, id: &str) {
+    handle.schedule(task(topic, id)).await.unwrap();
+    let delivery = next(handle, topic).await;
+    handle.reject(delivery.lease, None).await.unwrap();
+}
+
+#[tokio::test]
+async fn without_room_new_tasks_are_refused_until_there_is_some() {
+    let Stage { handle, store, node: _node, .. } = Stage::new(2);
+    store.faults().fill(WHY);
+    let refused = handle.schedule(task("orders", "1")).await;
+    assert_eq!(refused, full());
+    assert_eq!(refused.unwrap_err().to_string(), format!("no room: {WHY}; nothing was done"));
+    let many = (0..10).map(|n| task("orders", &n.to_string())).collect();
+    assert!(handle.schedule_many(many).await.into_iter().all(|answer| answer == full()));
+    assert_eq!(handle.get(&name("orders"), &name("1")).await, Ok(None));
+
+    store.faults().heal();
+    assert!(is_created(&handle.schedule(task("orders", "1")).await.unwrap()));
+    assert_eq!(next(&handle, "orders").await.id, name("1"));
+}
+
+#[tokio::test]
+async fn without_room_nothing_is_replayed() {
+    let Stage { handle, store, node: _node, .. } = Stage::new(2);
+    bury(&handle, "orders", "dead").await;
+    store.faults().fill(WHY);
+    assert_eq!(handle.replay(selected("orders", "dead")).await, full());
+    assert_eq!(handle.replay_dead(None, None, TimeRange::ALL, false).await, full());
+    assert_eq!(handle.replay_history(&name("orders"), TimeRange::ALL, false).await, full());
+    assert_eq!(
+        handle.replay_dead(None, None, TimeRange::ALL, true).await.unwrap().matched,
+        1,
+        "counting needs no room"
+    );
+
+    store.faults().heal();
+    handle.replay(selected("orders", "dead")).await.unwrap();
+    assert_eq!(next(&handle, "orders").await.id, name("dead"));
+}
+
+#[tokio::test]
+async fn without_room_topics_and_queues_are_changed_and_deleted_but_not_made() {
+    let Stage { handle, store, node: _node, .. } = Stage::new(2);
+    let topic = TopicSettings { history: Millis::from_hours(9), ..TopicSettings::default() };
+    handle.put_topic(&name("old"), TopicSettings::default()).await.unwrap();
+    handle.put_queue(&name("old"), QueueSettings::default()).await.unwrap();
+    store.faults().fill(WHY);
+    assert_eq!(handle.put_topic(&name("new"), topic.clone()).await, full());
+    assert_eq!(handle.put_queue(&name("new"), QueueSettings::default()).await, full());
+    // To keep finished tasks for less time is one way to make room.
+    assert_eq!(handle.put_topic(&name("old"), topic.clone()).await, Ok(topic));
+    handle.put_queue(&name("old"), QueueSettings::default()).await.unwrap();
+    handle.pause_queue(&name("old"), None).await.unwrap();
+    handle.resume_queue(&name("old")).await.unwrap();
+    handle.delete_queue(&name("old"), false).await.unwrap();
+    handle.delete_topic(&name("old"), false).await.unwrap();
+    assert!(handle.topics().await.unwrap().is_empty());
+
+    store.faults().heal();
+    handle.put_topic(&name("new"), TopicSettings::default()).await.unwrap();
+}
+
+#[tokio::test]
+async fn without_room_what_was_taken_in_goes_its_way() {
+    let Stage { handle, store, node: _node, .. } = Stage::new(2);
+    let feeds = Some(vec![Binding::all(name("a")), Binding::all(name("b"))]);
+    handle.put_topic(&name("spread"), TopicSettings { feeds, ..TopicSettings::default() }).await.unwrap();
+    let to_graveyard = QueueSettings { dead_letter: Some(name("graveyard")), ..QueueSettings::default() };
+    handle.put_queue(&name("doomed"), to_graveyard).await.unwrap();
+    bury(&handle, "orders", "dead").await;
+    handle.schedule(task("orders", "held")).await.unwrap();
+    let held = next(&handle, "orders").await;
+    handle.schedule(task("doomed", "1")).await.unwrap();
+    let doomed = next(&handle, "doomed").await;
+    handle.schedule(task("orders", "unwanted").after(Millis::from_hours(1))).await.unwrap();
+    handle.schedule(task("orders", "later").after(Millis::from_hours(1))).await.unwrap();
+    handle.schedule(task("spread", "1").after(Millis(100))).await.unwrap();
+    store.faults().fill(WHY);
+
+    // Firing, also to several queues, and all that consumers do.
+    for queue in ["a", "b"] {
+        let delivery = next(&handle, queue).await;
+        finish(&handle, delivery.lease).await;
+    }
+    handle.extend(held.lease.clone(), None).await.unwrap();
+    handle.release(held.lease, Back::After(Millis::ZERO), None).await.unwrap();
+    let held = next(&handle, "orders").await;
+    finish(&handle, held.lease).await;
+    // A dead letter that goes on to another topic, which it makes.
+    handle.reject(doomed.lease, None).await.unwrap();
+    let arrived = next(&handle, "graveyard").await;
+    finish(&handle, arrived.lease).await;
+    // What callers change about what is there.
+    assert_eq!(handle.cancel(&name("orders"), &name("unwanted")).await, Ok(Ruling::Done(())));
+    let change = Reschedule {
+        topic: name("orders"),
+        id: name("later"),
+        shift: Some(Shift::In(Millis::ZERO)),
+        priority: None,
+        body: None,
+    };
+    assert!(matches!(handle.reschedule(change).await, Ok(Ruling::Done(_))));
+    let later = next(&handle, "orders").await;
+    assert_eq!(later.id, name("later"));
+    finish(&handle, later.lease).await;
+    handle.purge(selected("orders", "dead")).await.unwrap();
+    eventually("all is done", async || {
+        let doomed = handle.get(&name("doomed"), &name("1")).await.unwrap().unwrap();
+        matches!(doomed.delivery.standing, Standing::Finished { .. })
+    })
+    .await;
+    assert_eq!(handle.schedule(task("orders", "new")).await, full());
+}
