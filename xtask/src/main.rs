@@ -16,7 +16,11 @@ const CHORES: &[Chore] = &[
         run: test,
     },
     Chore { name: "sim", about: "simulate: cargo xtask sim [--seeds N] [--from SEED]", run: sim },
-    Chore { name: "bench", about: "measure beside the peers: cargo xtask bench [wheel|shard|node]", run: bench },
+    Chore {
+        name: "bench",
+        about: "measure beside the peers: cargo xtask bench [wheel|shard|node|almanac]",
+        run: bench,
+    },
 ];
 
 fn main() -> ExitCode {

@@ -13,6 +13,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("punctual-wheel", &[]),
     ("punctual-core", &["punctual-wheel"]),
     ("punctual-memory", &["punctual-core"]),
+    ("punctual-almanac", &["punctual-core"]),
     ("punctual-node", &["punctual-core"]),
     ("punctual-sim", &["punctual-core", "punctual-memory"]),
     ("xtask", &[]),

@@ -85,7 +85,7 @@ impl Default for ShardConfig {
             slice: 4_096,
             timers: 1 << 18,
             fires: 4_096,
-            cache: 256 << 20,
+            cache: 64 << 20,
             seed: 0,
         }
     }

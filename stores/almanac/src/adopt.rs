@@ -1,0 +1,134 @@
+//! Adopting: a run that was bound takes the place of the frozen layer and of the runs that were
+//! carried over.
+//!
+//! Until that one moment, the run's place on the shelf is empty and the entries of its keys are
+//! passed over; after it, those of the runs that were taken down are. So readers and commits see
+//! each row in exactly one place, and the long work on the key index is done in small steps.
+
+use std::sync::{Arc, Mutex};
+
+use roaring::RoaringBitmap;
+
+use crate::address::Address;
+use crate::binding::{Bound, NONE, Plan};
+use crate::error::ReadError;
+use crate::lock::lock;
+use crate::manifest::Tallies;
+use crate::recent::Frozen;
+use crate::run::{KeySection, Run, STRETCHES, partition_of};
+use crate::shelf::Shelved;
+use crate::state::State;
+
+/// Puts the new run in its place. Gives the runs that were taken down, with their places, and
+/// what is left of the frozen layer, to be dropped without a lock.
+pub(crate) fn adopt(
+    state: &Mutex<State>,
+    plan: &Plan,
+    bound: &Bound,
+    tallies: Arc<Tallies>,
+) -> (Vec<(u16, Shelved)>, Option<Frozen>) {
+    let place = enter_keys(state, bound);
+    let mut state = lock(state);
+    let frozen = state.frozen.take();
+    let mut retired = Vec::new();
+    for (old, then) in &plan.runs {
+        let is_carried = bound.carried.iter().any(|(carried, _)| carried == old);
+        if is_carried || then.living() == 0 {
+            retired.extend(state.shelf.take(*old).map(|now| (*old, now)));
+        }
+    }
+    if let (Some(place), Some(run)) = (place, &bound.run) {
+        let shelved = Shelved { run: Arc::clone(run), deaths: Arc::default() };
+        state.shelf.put(place, shelved);
+        note_deaths(&mut state, plan, bound, place, frozen.as_ref(), &retired);
+        lend(&mut state, bound, place);
+    }
+    state.tallies = tallies;
+    (retired, frozen)
+}
+
+/// Takes the keys of a run that was taken down out of the index.
+pub(crate) fn forget_keys(state: &Mutex<State>, place: u16, retired: &Shelved) -> Result<(), ReadError> {
+    each_key(&retired.run, |keys| {
+        let mut state = lock(state);
+        for (hash, ordinal) in keys {
+            if !retired.deaths.contains(*ordinal) {
+                state.shelf.keys_mut().remove(*hash, Address { run: place, ordinal: *ordinal });
+            }
+        }
+    })?;
+    lock(state).shelf.vacate(place);
+    Ok(())
+}
+
+/// Enters the keys of the new run, while its place is still empty.
+fn enter_keys(state: &Mutex<State>, bound: &Bound) -> Option<u16> {
+    bound.run.as_ref()?;
+    let place = lock(state).shelf.reserve();
+    let partitions = bound.keys.chunk_by(|(one, _), (other, _)| partition_of(*one) == partition_of(*other));
+    for keys in partitions {
+        lock(state).shelf.keys_mut().insert_partition(partition_of(keys[0].0), place, keys);
+    }
+    Some(place)
+}
+
+/// Rows of the new run that died while it was being written.
+fn note_deaths(
+    state: &mut State,
+    plan: &Plan,
+    bound: &Bound,
+    place: u16,
+    frozen: Option<&Frozen>,
+    retired: &[(u16, Shelved)],
+) {
+    if let Some(frozen) = frozen {
+        for slot in frozen.gone() {
+            let ordinal = bound.ordinals[slot as usize];
+            if ordinal != NONE {
+                state.shelf.kill(plan.rows.hash(slot), Address { run: place, ordinal });
+            }
+        }
+    }
+    let mut dead = RoaringBitmap::new();
+    for (old, ordinals) in &bound.carried {
+        let now = retired.iter().find(|(place, _)| place == old).map(|(_, now)| &now.deaths);
+        let then = plan.runs.iter().find(|(place, _)| place == old).map(|(_, then)| &then.deaths);
+        if let (Some(now), Some(then)) = (now, then) {
+            dead.extend((&**now - &**then).iter().map(|ordinal| ordinals[ordinal as usize]));
+        }
+    }
+    if !dead.is_empty() {
+        for (hash, ordinal) in bound.keys.iter().filter(|(_, ordinal)| dead.contains(*ordinal)) {
+            state.shelf.kill(*hash, Address { run: place, ordinal: *ordinal });
+        }
+    }
+}
+
+/// Bodies that are now in the new run are borrowed from there.
+fn lend(state: &mut State, bound: &Bound, place: u16) {
+    if bound.borrowed.is_empty() && bound.carried.is_empty() {
+        return;
+    }
+    state.active.borrow_from(|address| {
+        let carried = || {
+            let (_, ordinals) = bound.carried.iter().find(|(place, _)| *place == address.run)?;
+            Some(ordinals[address.ordinal as usize]).filter(|ordinal| *ordinal != NONE)
+        };
+        let ordinal = bound.borrowed.get(&address).copied().or_else(carried)?;
+        Some(Address { run: place, ordinal })
+    });
+}
+
+/// Goes through the keys of a run in portions, as far as their hashes are stored.
+fn each_key(run: &Run, mut portion: impl FnMut(&[(u64, u32)])) -> Result<(), ReadError> {
+    let section = run.keys()?;
+    for number in 0..STRETCHES {
+        let stretch = section.stretch(number)?;
+        for partition in KeySection::partitions(number) {
+            let hash = |fingerprint| (partition as u64) << 52 | u64::from(fingerprint) << 20;
+            let keys: Vec<(u64, u32)> = stretch.partition(partition).map(|(key, at)| (hash(key), at)).collect();
+            portion(&keys);
+        }
+    }
+    Ok(())
+}

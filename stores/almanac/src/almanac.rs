@@ -1,0 +1,342 @@
+//! The almanac as a store: who may write, what is written first, and who waits for whom.
+//!
+//! ```text
+//! commit:  journal lock ── write ── sync ──┐ state lock ── apply ──┐ answer
+//! read:                         state lock ┴ find ──┐ disk ──┐ copy out
+//! keeper:  both locks, briefly ── freeze ──┐ disk … ┴ state lock, briefly ── adopt
+//! ```
+//! Locks are taken in this order: desk, journal, state.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use punctual_core::store::{
+    Batch, Bodies, Claim, Fence, Fenced, Find, Key, Owner, Position, Row, Scan, ShardId, Store, StoreError, Tally,
+};
+use punctual_core::{Clock, Millis, Name};
+
+use crate::blocks::Blocks;
+use crate::config::{Config, Sync, Tending};
+use crate::disk::Disk;
+use crate::error::OpenError;
+use crate::journal::Journal;
+use crate::keeper::Desk;
+use crate::lock::lock;
+use crate::open;
+use crate::payload::{write_batch, write_claim};
+use crate::read::Reader;
+use crate::state::{ApplyError, State};
+
+/// How long a commit waits at most while the keeper is behind, but not so far that memory runs out.
+const LONGEST_WAIT: Duration = Duration::from_millis(8);
+
+/// The embedded store. It belongs to one process at a time.
+pub struct Almanac {
+    shared: Arc<Shared>,
+    keeper: Option<JoinHandle<()>>,
+}
+
+/// What an almanac takes of memory and disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Usage {
+    /// Memory of rows that no run holds.
+    pub recent_bytes: usize,
+    /// Memory of the index by which rows in runs are found.
+    pub key_bytes: usize,
+    /// Memory of blocks of runs that were read.
+    pub block_bytes: usize,
+    /// How many living rows the runs have.
+    pub rows_in_runs: u64,
+    /// How many runs there are.
+    pub runs: usize,
+    /// How long their files are, room that was given back included.
+    pub run_bytes: u64,
+    /// How much of the journal is needed.
+    pub journal_bytes: u64,
+    /// How many segments of the journal are ready to be written over.
+    pub free_segments: usize,
+}
+
+/// What the callers' threads and the keeper share.
+pub(crate) struct Shared {
+    pub disk: Arc<dyn Disk>,
+    pub config: Config,
+    pub clock: Arc<dyn Clock>,
+    pub journal: Mutex<Journal>,
+    pub state: Mutex<State>,
+    pub blocks: Blocks,
+    pub desk: Mutex<Desk>,
+    /// About how much memory the active layer takes; to look at without a lock.
+    pub recent_bytes: AtomicUsize,
+    pub signals: Mutex<Signals>,
+    /// Rung when the keeper has something to do.
+    pub bell: Condvar,
+    /// Rung when the keeper has finished something.
+    pub calm: Condvar,
+    pub closing: AtomicBool,
+    /// Why nothing can be trusted any more.
+    pub poison: OnceLock<String>,
+    /// What keeps the keeper from its work, if anything does.
+    pub trouble: Mutex<Option<String>>,
+    pub is_troubled: AtomicBool,
+    /// Keeps other processes out.
+    pub _held: Box<dyn Any + Send + std::marker::Sync>,
+}
+
+#[derive(Default)]
+pub(crate) struct Signals {
+    pub wake: bool,
+    pub stop: bool,
+}
+
+impl Almanac {
+    /// Opens the almanac in a directory, or begins one there. The clock tells when leases on shards end.
+    pub fn open(disk: Arc<dyn Disk>, config: Config, clock: Arc<dyn Clock>) -> Result<Almanac, OpenError> {
+        let shared = Arc::new(open::open(disk, config, clock)?);
+        let keeper = match shared.config.tending {
+            Tending::Manual => None,
+            Tending::Thread => {
+                let shared = Arc::clone(&shared);
+                let thread = std::thread::Builder::new().name("punctual-keeper".to_owned());
+                let spawned = thread.spawn(move || shared.keep());
+                Some(spawned.map_err(OpenError::io("the keeper's thread could not be started"))?)
+            }
+        };
+        Ok(Almanac { shared, keeper })
+    }
+
+    /// Does now what the keeper would do; for [`Tending::Manual`].
+    pub fn tend(&self) -> Result<(), StoreError> {
+        self.shared.tend(false)
+    }
+
+    /// What the almanac takes of memory and disk.
+    pub fn usage(&self) -> Usage {
+        let (segments, free_segments) = {
+            let journal = lock(&self.shared.journal);
+            (journal.bytes(), journal.free())
+        };
+        let state = lock(&self.shared.state);
+        Usage {
+            recent_bytes: state.active.bytes() + state.frozen.as_ref().map_or(0, |frozen| frozen.layer().bytes()),
+            key_bytes: state.shelf.keys().bytes(),
+            block_bytes: self.shared.blocks.bytes() as usize,
+            rows_in_runs: state.shelf.keys().len() as u64,
+            runs: state.shelf.runs().count(),
+            run_bytes: state.shelf.runs().map(|(_, shelved)| shelved.run.file_bytes()).sum(),
+            journal_bytes: segments,
+            free_segments,
+        }
+    }
+
+    /// Moves all recent rows into a run now, though it is not due yet.
+    pub fn checkpoint(&self) -> Result<(), StoreError> {
+        self.shared.tend(true)
+    }
+}
+
+impl fmt::Debug for Almanac {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Almanac({})", self.shared.disk.place())
+    }
+}
+
+impl Drop for Almanac {
+    fn drop(&mut self) {
+        self.shared.closing.store(true, Ordering::Relaxed);
+        lock(&self.shared.signals).stop = true;
+        self.shared.bell.notify_all();
+        if let Some(keeper) = self.keeper.take() {
+            // A keeper that panicked has said so.
+            _ = keeper.join();
+        }
+        if self.shared.poison.get().is_none() {
+            // With this, damage to the last record would be noticed at the next opening. If it cannot
+            // be written, nothing is lost.
+            _ = lock(&self.shared.journal).mark();
+        }
+    }
+}
+
+/// Poisons the almanac if the thread panics meanwhile: what it had in hand may be half done.
+pub(crate) struct Vigil<'a>(pub &'a Shared);
+
+impl Drop for Vigil<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            _ = self.0.poison("a thread panicked while it changed something".to_owned());
+        }
+    }
+}
+
+impl Shared {
+    /// Whether the almanac can still vouch for its data.
+    pub fn check(&self) -> Result<(), StoreError> {
+        self.poison.get().map_or(Ok(()), |why| Err(StoreError::Poisoned(why.clone())))
+    }
+
+    /// Stops everything, because what is on disk is not known.
+    pub fn poison(&self, why: String) -> StoreError {
+        let why = format!("{why}. What was confirmed is kept; restart to go on from there");
+        StoreError::Poisoned(self.poison.get_or_init(|| why).clone())
+    }
+
+    pub fn note_trouble(&self, trouble: Option<String>) {
+        self.is_troubled.store(trouble.is_some(), Ordering::Relaxed);
+        *lock(&self.trouble) = trouble;
+    }
+
+    pub fn wake_keeper(&self) {
+        let mut signals = lock(&self.signals);
+        if !signals.wake {
+            signals.wake = true;
+            self.bell.notify_one();
+        }
+    }
+
+    fn reader(&self) -> Reader<'_> {
+        Reader { state: &self.state, blocks: &self.blocks }
+    }
+
+    /// Writes a record, makes it durable and applies it.
+    fn record(&self, journal: &mut Journal, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), StoreError> {
+        let _vigil = Vigil(self);
+        journal.append(write).map_err(|error| self.append_failed(error))?;
+        if self.config.sync == Sync::Always {
+            journal.sync().map_err(|error| self.poison(format!("the journal could not be synced: {error}")))?;
+        }
+        let mut state = lock(&self.state);
+        state.apply(journal.payload(), &self.blocks).map_err(|error| match error {
+            ApplyError::Malformed => self.poison("a record was written that cannot be understood".to_owned()),
+            ApplyError::Astray(what) => self.poison(format!("the caller broke the store's contract: {what}")),
+            ApplyError::Read(error) => self.poison(error.to_string()),
+        })?;
+        self.recent_bytes.store(state.active.bytes(), Ordering::Relaxed);
+        let is_frozen = state.frozen.is_some();
+        drop(state);
+        let due =
+            self.recent_bytes.load(Ordering::Relaxed) >= self.config.recent() || journal.bytes() >= self.config.journal;
+        if (due && !is_frozen) || journal.free() < self.config.reserve_segments() {
+            self.wake_keeper();
+        }
+        Ok(())
+    }
+
+    /// Lets a writer wait a little while the keeper is behind, the longer the farther it is: so memory
+    /// stays within bounds, and no single commit waits long for all that is to be made up for.
+    fn hold_back(&self) -> Result<(), StoreError> {
+        let limit = self.config.recent();
+        let most = limit / 2;
+        let over = || self.recent_bytes.load(Ordering::Relaxed).saturating_sub(limit);
+        if over() == 0 || self.config.tending == Tending::Manual {
+            return Ok(());
+        }
+        let mut signals = lock(&self.signals);
+        let begun = Instant::now();
+        while !signals.stop {
+            self.check()?;
+            let (over, waited) = (over(), begun.elapsed());
+            if over < most && waited >= LONGEST_WAIT.mul_f64(over as f64 / most as f64) {
+                break;
+            }
+            if self.is_troubled.load(Ordering::Relaxed) {
+                // The keeper cannot go on. New tasks are refused by now, and what remains to be done
+                // for the others has the reserve.
+                if over < 2 * limit + self.config.reserve as usize {
+                    break;
+                }
+                let trouble = lock(&self.trouble).clone().unwrap_or_default();
+                return Err(StoreError::Unavailable(format!("recent rows cannot be moved to disk: {trouble}")));
+            }
+            signals.wake = true;
+            self.bell.notify_one();
+            let wait = self.calm.wait_timeout(signals, Duration::from_millis(1));
+            signals = wait.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        Ok(())
+    }
+}
+
+impl Store for Almanac {
+    fn no_room(&self) -> Option<String> {
+        if !self.shared.is_troubled.load(Ordering::Relaxed) {
+            return None;
+        }
+        let trouble = lock(&self.shared.trouble).clone()?;
+        Some(format!("{trouble}; make room on the disk. Acknowledging and cancelling still work"))
+    }
+
+    fn claim(&self, shard: ShardId, node: &Name, lease: Millis) -> Result<Claim, StoreError> {
+        let shared = &*self.shared;
+        shared.check()?;
+        let mut journal = lock(&shared.journal);
+        let claim = lock(&shared.state).ownership.claim(shard, node, lease, shared.clock.now());
+        if let Claim::Granted(fence) = claim {
+            shared.record(&mut journal, |to| write_claim(shard, fence, to))?;
+            // Whoever was granted a fence relies on it that no later one is the same.
+            journal.sync().map_err(|error| shared.poison(format!("the journal could not be synced: {error}")))?;
+        }
+        Ok(claim)
+    }
+
+    fn renew(&self, shard: ShardId, fence: Fence, lease: Millis) -> Result<(), StoreError> {
+        self.shared.check()?;
+        Ok(lock(&self.shared.state).ownership.renew(shard, fence, lease, self.shared.clock.now())?)
+    }
+
+    fn release(&self, shard: ShardId, fence: Fence) -> Result<(), StoreError> {
+        self.shared.check()?;
+        Ok(lock(&self.shared.state).ownership.release(shard, fence)?)
+    }
+
+    fn owners(&self) -> Result<Vec<Owner>, StoreError> {
+        self.shared.check()?;
+        Ok(lock(&self.shared.state).ownership.owners())
+    }
+
+    fn get(&self, shard: ShardId, keys: &[Key], bodies: Bodies) -> Result<Vec<Option<Row>>, StoreError> {
+        self.shared.check()?;
+        self.shared.reader().get(shard, keys, bodies)
+    }
+
+    fn fetch(&self, shard: ShardId, positions: &[Position], bodies: Bodies) -> Result<Vec<Option<Row>>, StoreError> {
+        self.shared.check()?;
+        self.shared.reader().fetch(shard, positions, bodies)
+    }
+
+    fn scan(&self, shard: ShardId, scan: &Scan) -> Result<Vec<Row>, StoreError> {
+        self.shared.check()?;
+        self.shared.reader().scan(shard, scan)
+    }
+
+    fn find(&self, shard: ShardId, find: &Find) -> Result<Vec<Row>, StoreError> {
+        self.shared.check()?;
+        self.shared.reader().find(shard, find)
+    }
+
+    fn tallies(&self, shard: ShardId) -> Result<Vec<(Tally, i64)>, StoreError> {
+        self.shared.check()?;
+        Ok(lock(&self.shared.state).tallies(shard))
+    }
+
+    fn commit(&self, batches: Vec<Batch>) -> Result<Vec<Result<(), Fenced>>, StoreError> {
+        let shared = &*self.shared;
+        shared.hold_back()?;
+        let mut journal = lock(&shared.journal);
+        shared.check()?;
+        let verdicts: Vec<Result<(), Fenced>> = {
+            let state = lock(&shared.state);
+            batches.iter().map(|batch| state.ownership.admit(batch.shard, batch.fence)).collect()
+        };
+        let says_something = |batch: &Batch| !batch.changes.is_empty() || !batch.tallies.is_empty();
+        let admitted = || batches.iter().zip(&verdicts).filter(|(_, verdict)| verdict.is_ok()).map(|(batch, _)| batch);
+        if admitted().any(says_something) {
+            shared.record(&mut journal, |to| admitted().for_each(|batch| write_batch(batch, to)))?;
+        }
+        Ok(verdicts)
+    }
+}

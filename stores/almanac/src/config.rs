@@ -1,0 +1,87 @@
+//! How an almanac works.
+
+use std::time::Duration;
+
+/// When a commit is on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sync {
+    /// Before it is confirmed.
+    Always,
+    /// Within this time after it was confirmed: faster, and a power loss takes the last commits with
+    /// it. A process that is killed loses nothing.
+    Every(Duration),
+}
+
+/// Who moves rows from the journal into runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tending {
+    /// A thread of the almanac's own.
+    Thread,
+    /// The caller, through [`Almanac::tend`](crate::Almanac::tend): for tests that want the same run twice.
+    Manual,
+}
+
+/// How an almanac works. [`Config::default`] fits most.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// How much memory recent rows and blocks of runs may take, in bytes. Beyond it, a pending task
+    /// costs at most 16 bytes.
+    pub memory: usize,
+    /// The size of the journal's segments.
+    pub segment: u64,
+    /// How long the journal grows before its rows move to a run.
+    pub journal: u64,
+    /// How much room is kept for acknowledging and cancelling when the disk is full.
+    pub reserve: u64,
+    /// When a commit is on disk.
+    pub sync: Sync,
+    /// Who moves rows from the journal into runs.
+    pub tending: Tending,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            memory: 192 << 20,
+            segment: 16 << 20,
+            journal: 128 << 20,
+            reserve: 32 << 20,
+            sync: Sync::Always,
+            tending: Tending::Thread,
+        }
+    }
+}
+
+impl Config {
+    /// How much recent rows may take before they are bound into a run; twice, while one is being written.
+    pub(crate) fn recent(&self) -> usize {
+        self.memory / 7 * 2
+    }
+
+    /// How much the blocks of runs may take that are kept in memory.
+    pub(crate) fn blocks(&self) -> usize {
+        self.memory / 8
+    }
+
+    /// How many segments are kept for hard times.
+    pub(crate) fn reserve_segments(&self) -> usize {
+        usize::try_from(self.reserve.div_ceil(self.segment)).unwrap_or(usize::MAX)
+    }
+
+    /// What contradicts itself, if anything does.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        if self.segment < 4_096 || self.segment > 1 << 32 {
+            return Err(format!("`segment` is {}: it must be between 4 KiB and 4 GiB", self.segment));
+        }
+        if self.journal < self.segment {
+            return Err("`journal` is smaller than `segment`: it must hold at least one".into());
+        }
+        if self.memory < 1 << 16 {
+            return Err(format!("`memory` is {}: it must be at least 64 KiB", self.memory));
+        }
+        if self.sync == Sync::Every(Duration::ZERO) {
+            return Err("`sync` every 0 ms: give it a millisecond or more, or sync always".into());
+        }
+        Ok(())
+    }
+}

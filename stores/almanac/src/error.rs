@@ -1,0 +1,92 @@
+//! What can go wrong with an almanac's files, and what to do about it.
+
+use std::io;
+
+use punctual_core::store::StoreError;
+
+/// Why an almanac did not open.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Another process has it open.
+    #[error("{place} is in use by another process: stop that one first, or choose another directory")]
+    InUse {
+        /// The directory.
+        place: String,
+    },
+    /// A newer version of Punctual wrote it.
+    #[error("{file} has format version {found}, this version of Punctual reads up to {known}: use a newer Punctual")]
+    Newer {
+        /// The file.
+        file: String,
+        /// Its version.
+        found: u32,
+        /// The newest version that can be read.
+        known: u32,
+    },
+    /// The files hold something else than what was written.
+    #[error(transparent)]
+    Damaged(#[from] Damage),
+    /// The operating system refused.
+    #[error("{what}: {error}")]
+    Io {
+        /// What was tried.
+        what: String,
+        /// What it said.
+        error: io::Error,
+    },
+    /// The settings contradict each other.
+    #[error("the almanac's settings cannot be kept: {0}")]
+    Config(String),
+}
+
+impl OpenError {
+    /// For `map_err`: what was tried when the operating system refused.
+    pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> OpenError {
+        let what = what.into();
+        move |error| OpenError::Io { what, error }
+    }
+}
+
+/// A file does not hold what was written to it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{file} is damaged at byte {offset}: {what}. Nothing was changed. Restore the directory from a backup or a \
+     replica; `punctual-almanac check` lists all damage and `punctual-almanac show` prints what can still be read"
+)]
+pub struct Damage {
+    /// The file.
+    pub file: String,
+    /// Where in it.
+    pub offset: u64,
+    /// What is wrong there.
+    pub what: String,
+}
+
+/// Why a read of a file that is open failed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ReadError {
+    #[error(transparent)]
+    Damaged(#[from] Damage),
+    #[error("{file} cannot be read: {error}")]
+    Io { file: String, error: io::Error },
+}
+
+impl From<ReadError> for StoreError {
+    /// A store that reads something else than what was written cannot vouch for anything; a disk
+    /// that does not answer may do so later.
+    fn from(error: ReadError) -> StoreError {
+        match error {
+            ReadError::Damaged(damage) => StoreError::Poisoned(damage.to_string()),
+            ReadError::Io { .. } => StoreError::Unavailable(error.to_string()),
+        }
+    }
+}
+
+impl From<ReadError> for OpenError {
+    fn from(error: ReadError) -> OpenError {
+        match error {
+            ReadError::Damaged(damage) => OpenError::Damaged(damage),
+            ReadError::Io { file, error } => OpenError::Io { what: format!("{file} cannot be read"), error },
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! The journal: every commit is one record, written and synced before it is confirmed.
+//!
+//! Its files are segments of one size that are allocated once and written over and over: a sync then
+//! has nothing to do but to wait for the bytes. Their names mean nothing; the number in a segment's
+//! head says where it stands in the journal.
+//!
+//! ```text
+//! closed segments, oldest first ──► current ──► free ones (the last few are the reserve)
+//!          ▲ all before it is in runs                ▲ refilled by the keeper
+//! ```
+
+mod inspect;
+mod record;
+mod replay;
+mod segment;
+
+use std::collections::VecDeque;
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::sync::Arc;
+
+use crate::disk::{Disk, File};
+use record::{HEAD, RECORDS, SegmentHead, seal};
+
+pub(crate) use inspect::{Inspected, Standing, inspect, unreadable};
+pub(crate) use replay::Replay;
+pub(crate) use segment::SegmentFile;
+
+pub(crate) struct Journal {
+    disk: Arc<dyn Disk>,
+    /// The size of a segment.
+    segment: u64,
+    current: Option<Current>,
+    /// Segments that are full, and needed until their rows are in runs; with their numbers.
+    closed: VecDeque<(u64, SegmentFile)>,
+    free: Vec<SegmentFile>,
+    /// The number of the latest segment.
+    number: u64,
+    /// The sequence of the last record that was written, and of the last that is known to be on disk.
+    written: u64,
+    synced: u64,
+    /// The number in the name of the next file.
+    next_name: u64,
+    /// Room for a segment's head, then the record that is being put together.
+    buffer: Vec<u8>,
+}
+
+struct Current {
+    file: SegmentFile,
+    salt: u64,
+    offset: u64,
+}
+
+/// Why a record was not written.
+#[derive(Debug)]
+pub(crate) enum AppendError {
+    /// There is no room. Nothing was written that could be taken for a record.
+    Full(io::Error),
+    /// What is on disk is not known.
+    Unknown(io::Error),
+}
+
+impl Journal {
+    /// Puts a record together and writes it. Not synced: see [`Journal::sync`].
+    pub fn append(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), AppendError> {
+        self.buffer.clear();
+        self.buffer.resize(RECORDS + HEAD, 0);
+        write(&mut self.buffer);
+        let length = (self.buffer.len() - RECORDS).next_multiple_of(8) as u64;
+        let fits = |current: &Current| current.offset + length <= current.file.capacity;
+        if !self.current.as_ref().is_some_and(fits) {
+            self.close()?;
+            return self.append_to_next(length);
+        }
+        let current = self.current.as_mut().expect("it was just looked at");
+        seal(&mut self.buffer, RECORDS, current.salt, self.written + 1, self.synced);
+        current.file.file.write_at(&self.buffer[RECORDS..], current.offset).map_err(refused)?;
+        current.offset += length;
+        self.written += 1;
+        Ok(())
+    }
+
+    /// The payload of the record that was appended last.
+    pub fn payload(&self) -> &[u8] {
+        let length = u32::from_le_bytes(self.buffer[RECORDS + 4..RECORDS + 8].try_into().expect("four bytes"));
+        &self.buffer[RECORDS + HEAD..RECORDS + HEAD + length as usize]
+    }
+
+    /// Makes all records durable.
+    pub fn sync(&mut self) -> io::Result<()> {
+        if let Some(current) = &self.current
+            && self.synced < self.written
+        {
+            current.file.file.sync()?;
+            self.synced = self.written;
+        }
+        Ok(())
+    }
+
+    /// What has to be synced for all records up to a sequence to be durable, for syncing without
+    /// holding the journal; then [`Journal::note_synced`].
+    pub fn unsynced(&self) -> Option<(Arc<dyn File>, u64)> {
+        let current = self.current.as_ref().filter(|_| self.synced < self.written)?;
+        Some((Arc::clone(&current.file.file), self.written))
+    }
+
+    pub fn note_synced(&mut self, sequence: u64) {
+        self.synced = self.synced.max(sequence);
+    }
+
+    /// Notes on disk that all records are durable.
+    pub fn mark(&mut self) -> Result<(), AppendError> {
+        self.sync().map_err(AppendError::Unknown)?;
+        if self.current.is_some() {
+            self.append(|_| {})?;
+            self.sync().map_err(AppendError::Unknown)?;
+        }
+        Ok(())
+    }
+
+    /// The sequence of the last record.
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// The number of the latest segment.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The next record begins a new segment; what was written before is durable.
+    pub fn close(&mut self) -> Result<(), AppendError> {
+        self.sync().map_err(AppendError::Unknown)?;
+        if let Some(current) = self.current.take() {
+            self.closed.push_back((self.number, current.file));
+        }
+        Ok(())
+    }
+
+    /// How much of the disk the records take since the last time their rows moved to runs.
+    pub fn bytes(&self) -> u64 {
+        let closed: u64 = self.closed.iter().map(|(_, file)| file.capacity).sum();
+        closed + self.current.as_ref().map_or(0, |current| current.offset)
+    }
+
+    /// How many segments are free.
+    pub fn free(&self) -> usize {
+        self.free.len()
+    }
+
+    /// A name for a new file, which nobody else is given.
+    pub fn fresh_name(&mut self) -> String {
+        self.next_name += 1;
+        SegmentFile::name(self.next_name - 1)
+    }
+
+    /// Takes a segment in that can be written over.
+    pub fn add_free(&mut self, file: SegmentFile) {
+        self.free.push(file);
+    }
+
+    /// The segments up to this number are not needed any more; gives back those that are more than
+    /// `keep` free ones or of another size, to be removed.
+    pub fn release(&mut self, through: u64, keep: usize) -> Vec<SegmentFile> {
+        let mut surplus = Vec::new();
+        while self.closed.front().is_some_and(|(number, _)| *number <= through) {
+            let (_, file) = self.closed.pop_front().expect("it was just looked at");
+            let of_use = file.capacity == self.segment && self.free.len() < keep;
+            if of_use { &mut self.free } else { &mut surplus }.push(file);
+        }
+        surplus
+    }
+
+    /// Writes the record that has been put together as the first one of a new segment.
+    fn append_to_next(&mut self, length: u64) -> Result<(), AppendError> {
+        let needed = RECORDS as u64 + length;
+        let file = match self.free.pop_if(|file| file.capacity >= needed) {
+            Some(file) => file,
+            None => {
+                let capacity = if self.free.is_empty() { needed.max(self.segment) } else { needed };
+                let name = self.fresh_name();
+                SegmentFile::create(&self.disk, name, capacity).map_err(AppendError::Full)?
+            }
+        };
+        // A number is used once, also if the write fails and leaves some of it behind: the next
+        // segment then begins with the same sequence, and replay knows which of the two holds.
+        self.number += 1;
+        let salt = RandomState::new().hash_one(self.number);
+        let head = SegmentHead { number: self.number, salt, first: self.written + 1 };
+        head.write(&mut self.buffer);
+        seal(&mut self.buffer, RECORDS, salt, self.written + 1, self.synced);
+        if let Err(error) = file.file.write_at(&self.buffer, 0) {
+            // Its head may be torn now, and the next write that is torn could spoil both copies.
+            _ = self.disk.remove(&file.name);
+            return Err(refused(error));
+        }
+        self.written += 1;
+        self.current = Some(Current { file, salt, offset: needed });
+        Ok(())
+    }
+}
+
+fn refused(error: io::Error) -> AppendError {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => AppendError::Full(error),
+        _ => AppendError::Unknown(error),
+    }
+}

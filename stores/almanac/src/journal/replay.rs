@@ -1,0 +1,195 @@
+//! Reading the journal when the almanac is opened: which records count, and where it ends.
+//!
+//! A torn tail is cut silently: nobody was told that it was written. A record that cannot be read
+//! although a later one says that it was synced is damage, and an error: its commit was confirmed.
+//!
+//! What was read may still be only in the system's memory, if the process was killed or a sync
+//! failed. It is written once more and synced before anything is built on it.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+
+use super::record::{Beginning, RECORDS, Record, SegmentHead, VERSION, first_record, may_follow};
+use super::{Journal, SegmentFile};
+use crate::disk::Disk;
+use crate::error::{Damage, OpenError};
+use crate::payload::Malformed;
+
+/// The journal's files, looked at but not yet read.
+pub(crate) struct Replay {
+    /// Those that may hold records that count, in order.
+    segments: Vec<(SegmentHead, SegmentFile)>,
+    /// Those that hold nothing of use.
+    free: Vec<SegmentFile>,
+    /// The highest number that any segment bears.
+    number: u64,
+    /// The number in the name of the next file.
+    next_name: u64,
+}
+
+/// Something that was read from the journal.
+pub(crate) struct Found<'a> {
+    pub file: &'a str,
+    pub offset: u64,
+    pub payload: &'a [u8],
+}
+
+impl Found<'_> {
+    /// The damage of which this record would be the place.
+    pub fn damage(&self, what: &str) -> Damage {
+        Damage { file: self.file.to_owned(), offset: self.offset, what: what.to_owned() }
+    }
+}
+
+impl From<Malformed> for OpenError {
+    /// Replaced by the reader, who knows the place.
+    fn from(Malformed: Malformed) -> OpenError {
+        let what = "the record's checksum is right, but it cannot be understood".to_owned();
+        OpenError::Damaged(Damage { file: "journal".to_owned(), offset: 0, what })
+    }
+}
+
+impl Replay {
+    /// Looks at the journal's files. Records count from the segment of this number on.
+    pub fn look(disk: &Arc<dyn Disk>, names: &[String], first_segment: u64) -> Result<Replay, OpenError> {
+        let next_name = names.iter().filter_map(|name| SegmentFile::number(name)).max().map_or(0, |number| number + 1);
+        let number = first_segment.saturating_sub(1);
+        let mut replay = Replay { segments: Vec::new(), free: Vec::new(), number, next_name };
+        for name in names.iter().filter(|name| SegmentFile::is_one(name)) {
+            let segment = SegmentFile::open(disk, name).map_err(OpenError::io(format!("{name} cannot be opened")))?;
+            if segment.capacity < RECORDS as u64 {
+                // Its making was cut short, so nothing was ever written to it.
+                disk.remove(name).map_err(OpenError::io(format!("{name} cannot be removed")))?;
+                continue;
+            }
+            let mut bytes = vec![0; RECORDS];
+            segment.file.read_at(&mut bytes, 0).map_err(OpenError::io(format!("{name} cannot be read")))?;
+            let beginning = SegmentHead::read(&bytes);
+            if let Beginning::Used(head) = beginning {
+                mend_head(&segment, head, &bytes).map_err(OpenError::io(format!("{name} cannot be mended")))?;
+            }
+            match beginning {
+                Beginning::Used(head) if head.number >= first_segment => replay.segments.push((head, segment)),
+                Beginning::Used(_) | Beginning::Blank => replay.free.push(segment),
+                Beginning::Newer(found) => {
+                    return Err(OpenError::Newer { file: name.clone(), found, known: VERSION });
+                }
+                Beginning::Damaged => {
+                    let what = "both copies of the segment's head are unreadable".to_owned();
+                    return Err(Damage { file: name.clone(), offset: 0, what }.into());
+                }
+            }
+        }
+        replay.segments.sort_by_key(|(head, _)| head.number);
+        replay.number = replay.segments.last().map_or(replay.number, |(head, _)| head.number);
+        Ok(replay)
+    }
+
+    /// Reads all records after a sequence, in order, and gives the sequence of the last.
+    pub fn run(&self, after: u64, mut each: impl FnMut(Found<'_>) -> Result<(), OpenError>) -> Result<u64, OpenError> {
+        let mut last = after;
+        for (index, (head, segment)) in self.segments.iter().enumerate() {
+            if head.first != last + 1 {
+                let what = format!("its first record has sequence {}, but {} is missing", head.first, last + 1);
+                return Err(Damage { file: segment.name.clone(), offset: 0, what }.into());
+            }
+            let mut bytes = vec![0; segment.capacity as usize];
+            let name = &segment.name;
+            segment.file.read_at(&mut bytes, 0).map_err(OpenError::io(format!("{name} cannot be read")))?;
+            // Records that the next segment begins anew were never confirmed.
+            let next = self.segments.get(index + 1).map(|(head, _)| head.first);
+            let mut offset = RECORDS;
+            let mut unproven: VecDeque<(u64, usize)> = VecDeque::new();
+            while let Some(record) = first_record(&bytes[offset..], head.salt)
+                && record.sequence == last + 1
+                && next.is_none_or(|next| record.sequence < next)
+            {
+                each(Found { file: name, offset: offset as u64, payload: record.payload })?;
+                unproven.push_back((record.sequence, offset));
+                while unproven.front().is_some_and(|(sequence, _)| *sequence <= record.synced) {
+                    unproven.pop_front();
+                }
+                last = record.sequence;
+                offset += record.length;
+            }
+            check_end(name, &bytes, offset, head.salt, last + 1, next)?;
+            // A segment is begun when all before it is durable, so only the last one is in doubt.
+            if let Some((_, from)) = unproven.front().filter(|_| next.is_none()) {
+                let from = if *from == RECORDS { 0 } else { *from };
+                // Written and not only synced: after a failed sync the system takes what it could
+                // not write for written.
+                let written = segment.file.write_at(&bytes[from..offset], from as u64);
+                let synced = written.and_then(|()| segment.file.sync());
+                synced.map_err(OpenError::io(format!("{name} cannot be written")))?;
+            }
+        }
+        Ok(last)
+    }
+
+    /// The journal, to go on writing after the record of this sequence.
+    pub fn into_journal(self, disk: Arc<dyn Disk>, segment: u64, last: u64) -> Journal {
+        let (free, other): (Vec<_>, Vec<_>) = self.free.into_iter().partition(|file| file.capacity == segment);
+        for file in other {
+            // Segments of another size were made under other settings, or for one large record.
+            _ = disk.remove(&file.name);
+        }
+        Journal {
+            disk,
+            segment,
+            current: None,
+            closed: self.segments.into_iter().map(|(head, file)| (head.number, file)).collect(),
+            free,
+            number: self.number,
+            written: last,
+            synced: last,
+            next_name: self.next_name,
+            buffer: Vec::new(),
+        }
+    }
+}
+
+/// Writes both copies of a head anew if one of them is torn: the next write that is torn may spoil the other.
+fn mend_head(segment: &SegmentFile, head: SegmentHead, found: &[u8]) -> io::Result<()> {
+    let mut whole = vec![0; RECORDS];
+    head.write(&mut whole);
+    if whole != found {
+        segment.file.write_at(&whole, 0)?;
+        segment.file.sync()?;
+    }
+    Ok(())
+}
+
+/// Makes sure that where the records of a segment end is the end of what was confirmed.
+fn check_end(
+    name: &str,
+    bytes: &[u8],
+    end: usize,
+    salt: u64,
+    expected: u64,
+    next_segment: Option<u64>,
+) -> Result<(), OpenError> {
+    let damage = |what: String| Err(Damage { file: name.to_owned(), offset: end as u64, what }.into());
+    if let Some(next) = next_segment
+        && next > expected
+    {
+        return damage(format!(
+            "the record with sequence {expected} cannot be read, and the next segment goes on with {next}"
+        ));
+    }
+    if let Some((_, later)) = resume(bytes, end, salt, expected) {
+        let later = later.sequence;
+        return damage(format!("the record with sequence {expected} cannot be read, but that of {later} can"));
+    }
+    Ok(())
+}
+
+/// The first record behind this place, and where it begins, that proves that the record which should
+/// be at this place was on disk once.
+pub(super) fn resume(bytes: &[u8], end: usize, salt: u64, expected: u64) -> Option<(usize, Record<'_>)> {
+    (end + 8..bytes.len()).step_by(8).find_map(|offset| {
+        let rest = &bytes[offset..];
+        let later = may_follow(rest, expected).then(|| first_record(rest, salt)).flatten()?;
+        (later.synced >= expected).then_some((offset, later))
+    })
+}

@@ -1,0 +1,292 @@
+//! The keeper: what is done beside the commits. It keeps free segments ready, binds recent rows into
+//! runs, replaces the manifest, gives back what is not needed any more.
+//!
+//! Each step can fail and be made again, because nothing that counts is given up before the next
+//! manifest is durable.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+use punctual_core::store::{Position, StoreError};
+
+use crate::adopt::{adopt, forget_keys};
+use crate::almanac::{Shared, Vigil};
+use crate::binding::{BindError, Binder, Bound, Plan};
+use crate::config::{Config, Sync};
+use crate::journal::{AppendError, SegmentFile};
+use crate::lock::lock;
+use crate::manifest::{Manifest, RunEntry, Tallies};
+use crate::recent::Frozen;
+use crate::run::file_name;
+use crate::shelf::Shelved;
+
+/// How many segments are kept free beside the reserve.
+const SPARE: usize = 2;
+/// How often the keeper looks around when nobody calls it.
+const ROUND: Duration = Duration::from_secs(1);
+/// How much room dead blocks at the beginning of a run must take before it is given back.
+const PUNCH: u64 = 1 << 20;
+
+/// What the keeper has in hand.
+pub(crate) struct Desk {
+    /// A layer that was frozen and is not in the manifest yet.
+    open: Option<Checkpoint>,
+    /// The number of the next run.
+    next_run: u64,
+    /// By run and first block of a table: up to which block the room was given back.
+    given_back: BTreeMap<(u64, usize), usize>,
+}
+
+impl Desk {
+    pub fn starting_with(next_run: u64) -> Desk {
+        Desk { open: None, next_run, given_back: BTreeMap::new() }
+    }
+
+    /// Gives the room of dead rows back to the disk, at the beginning of each table of each run:
+    /// rows die in the order of their times. Nothing refers to them any more, since they were dead
+    /// before the journal that counts begins.
+    fn give_back(&mut self, runs: &[(u16, Shelved)], retired: &[(u16, Shelved)]) {
+        for (place, then) in runs {
+            let number = then.run.number();
+            if retired.iter().any(|(gone, _)| gone == place) {
+                self.given_back.retain(|(run, _), _| *run != number);
+                continue;
+            }
+            for (shard, table) in then.run.tables() {
+                let blocks = then.run.blocks_from(shard, table, Position::START);
+                let given = self.given_back.entry((number, blocks.start)).or_insert(blocks.start);
+                let dead = *given..then.first_living(blocks);
+                // Best effort: on a disk that cannot do it, the room comes back with the run's end.
+                if then.run.span(dead.clone()) >= PUNCH && then.run.punch(dead.clone()).is_ok() {
+                    *given = dead.end;
+                }
+            }
+        }
+    }
+}
+
+/// A checkpoint on its way.
+struct Checkpoint {
+    plan: Plan,
+    /// The manifest as it is to be; the new run is still missing from it.
+    manifest: Manifest,
+    /// The last segment that is not needed any more when it is done.
+    through: u64,
+    bound: Option<Bound>,
+}
+
+impl Shared {
+    /// The keeper's life, until the almanac is closed.
+    pub fn keep(&self) {
+        let round = match self.config.sync {
+            Sync::Always => ROUND,
+            Sync::Every(every) => every.min(ROUND),
+        };
+        let mut looked_at: Option<Instant> = None;
+        loop {
+            let mut signals = lock(&self.signals);
+            if !signals.wake && !signals.stop {
+                signals = self.bell.wait_timeout(signals, round).unwrap_or_else(PoisonError::into_inner).0;
+            }
+            if signals.stop {
+                return;
+            }
+            let called = std::mem::take(&mut signals.wake);
+            drop(signals);
+            _ = self.sync_journal();
+            if called || looked_at.is_none_or(|at| at.elapsed() >= ROUND) {
+                let trouble = self.tend(false).err().map(|error| error.to_string());
+                if trouble.is_some() {
+                    // What failed is tried again, but not in a hurry.
+                    std::thread::sleep(Duration::from_millis(100));
+                }
+                looked_at = Some(Instant::now());
+            }
+        }
+    }
+
+    /// Does all that is to be done. `forced`: also a checkpoint that is not due yet.
+    pub fn tend(&self, forced: bool) -> Result<(), StoreError> {
+        let mut desk = lock(&self.desk);
+        let _vigil = Vigil(self);
+        self.check()?;
+        self.sync_journal()?;
+        let room = self.refill();
+        let result = loop {
+            if desk.open.is_none() {
+                if !forced && !self.is_due() {
+                    break Ok(());
+                }
+                desk.open = Some(self.freeze(desk.next_run)?);
+            }
+            let finished = self.finish(&mut desk);
+            self.calm.notify_all();
+            if finished.is_err() || forced {
+                break finished;
+            }
+        };
+        let room = if result.is_ok() { room.and_then(|()| self.refill()) } else { room };
+        let trouble = result.as_ref().map_err(ToString::to_string).and(room.map_err(|error| error.to_string()));
+        self.note_trouble(trouble.err());
+        result
+    }
+
+    /// Makes what was written durable, if that is not done with each commit.
+    pub fn sync_journal(&self) -> Result<(), StoreError> {
+        let Some((file, sequence)) = lock(&self.journal).unsynced() else { return Ok(()) };
+        match file.sync() {
+            Ok(()) => {
+                lock(&self.journal).note_synced(sequence);
+                Ok(())
+            }
+            Err(error) => Err(self.poison(format!("the journal could not be synced: {error}"))),
+        }
+    }
+
+    /// Whether recent rows or the journal have grown enough.
+    fn is_due(&self) -> bool {
+        self.recent_bytes.load(Ordering::Relaxed) >= self.config.recent()
+            || lock(&self.journal).bytes() >= self.config.journal
+    }
+
+    /// Keeps free segments ready.
+    fn refill(&self) -> io::Result<()> {
+        let wanted = self.config.reserve_segments() + SPARE;
+        while lock(&self.journal).free() < wanted {
+            // The name is taken with the lock held: a commit that finds no free segment makes one meanwhile.
+            let name = lock(&self.journal).fresh_name();
+            let segment = SegmentFile::create_written(&self.disk, name, self.config.segment)?;
+            lock(&self.journal).add_free(segment);
+        }
+        Ok(())
+    }
+
+    /// Freezes the active layer: from here on, what is committed belongs to the next one.
+    fn freeze(&self, next_run: u64) -> Result<Checkpoint, StoreError> {
+        let mut journal = lock(&self.journal);
+        journal.close().map_err(|error| self.append_failed(error))?;
+        let mut state = lock(&self.state);
+        let next = state.spare.take().unwrap_or_default();
+        let frozen = Frozen::new(std::mem::replace(&mut state.active, next));
+        let rows = Arc::clone(frozen.layer().rows());
+        self.recent_bytes.store(0, Ordering::Relaxed);
+        state.frozen = Some(frozen);
+        let runs: Vec<(u16, Shelved)> = state.shelf.runs().map(|(place, run)| (place, run.clone())).collect();
+        let manifest = Manifest {
+            sequence: journal.written(),
+            first_segment: journal.number() + 1,
+            next_run: next_run + 1,
+            runs: Vec::new(),
+            fences: state.fences.iter().map(|(shard, fence)| (*shard, *fence)).collect(),
+            tallies: Arc::clone(&state.tallies),
+        };
+        let plan = Plan { rows, runs, full_size: self.config.recent() as u64 };
+        Ok(Checkpoint { plan, manifest, through: journal.number(), bound: None })
+    }
+
+    /// Brings the open checkpoint to its end.
+    fn finish(&self, desk: &mut Desk) -> Result<(), StoreError> {
+        let checkpoint = desk.open.as_mut().expect("the caller has opened one");
+        if checkpoint.bound.is_none() {
+            let binder = Binder { disk: &*self.disk, state: &self.state, blocks: &self.blocks, closing: &self.closing };
+            let bound = binder.bind(&checkpoint.plan, desk.next_run).map_err(bind_failed)?;
+            checkpoint.complete(&bound);
+            checkpoint.bound = Some(bound);
+        }
+        self.replace_manifest(&checkpoint.manifest)?;
+        desk.next_run += 1;
+        let Checkpoint { plan, manifest, through, bound } = desk.open.take().expect("it was just there");
+        let bound = bound.expect("it was just bound");
+        let (retired, frozen) = adopt(&self.state, &plan, &bound, manifest.tallies);
+        // What is large is dropped without a lock, and the layer's memory is used again.
+        drop(bound);
+        let Plan { rows, runs, .. } = plan;
+        drop(rows);
+        let spare = frozen.and_then(|frozen| frozen.emptied(self.config.recent()));
+        lock(&self.state).spare = spare;
+        for (place, run) in &retired {
+            // Entries that cannot be found again stay, and the place with them: they are passed over.
+            _ = forget_keys(&self.state, *place, run);
+            self.blocks.forget(run.run.number());
+            // What cannot be removed now is removed at the next opening.
+            _ = self.disk.remove(&file_name(run.run.number()));
+        }
+        let keep = free_segments(&self.config);
+        let surplus = lock(&self.journal).release(through, keep);
+        for segment in surplus {
+            _ = self.disk.remove(&segment.name);
+        }
+        desk.give_back(&runs, &retired);
+        Ok(())
+    }
+
+    /// Makes the manifest the one that counts.
+    fn replace_manifest(&self, manifest: &Manifest) -> Result<(), StoreError> {
+        let unavailable =
+            |error: io::Error| StoreError::Unavailable(format!("the manifest could not be replaced: {error}"));
+        // The new run's name is durable before the manifest names it.
+        self.disk.sync().map_err(unavailable)?;
+        manifest.store(&*self.disk).map_err(unavailable)?;
+        // From here on, either manifest may be the one that is found after a crash. Both are right,
+        // but without this sync it is not known when the old one's files may go.
+        let synced = self.disk.sync();
+        synced.map_err(|error| self.poison(format!("the directory could not be synced: {error}")))
+    }
+
+    pub fn append_failed(&self, error: AppendError) -> StoreError {
+        match error {
+            AppendError::Full(error) => {
+                let what = match error.kind() {
+                    io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                        format!("the journal has no room: {error}; free some disk space")
+                    }
+                    _ => format!("the journal has no room, and none can be made: {error}"),
+                };
+                self.note_trouble(Some(what.clone()));
+                StoreError::Unavailable(what)
+            }
+            AppendError::Unknown(error) => self.poison(format!("the journal could not be written: {error}")),
+        }
+    }
+}
+
+impl Checkpoint {
+    /// Enters what was bound into the manifest.
+    fn complete(&mut self, bound: &Bound) {
+        let stays = |(place, run): &&(u16, Shelved)| {
+            run.living() > 0 && bound.carried.iter().all(|(carried, _)| carried != place)
+        };
+        let entry = |run: &Shelved| RunEntry {
+            number: run.run.number(),
+            rows: run.run.rows(),
+            bytes: run.run.file_bytes(),
+            deaths: Arc::clone(&run.deaths),
+        };
+        self.manifest.runs = self.plan.runs.iter().filter(stays).map(|(_, run)| entry(run)).collect();
+        if let Some(run) = &bound.run {
+            let run = Shelved { run: Arc::clone(run), deaths: Arc::default() };
+            self.manifest.runs.push(entry(&run));
+        }
+        let mut tallies: Tallies = (*self.manifest.tallies).clone();
+        for (tally, delta) in self.plan.rows.tallies() {
+            *tallies.entry(tally.clone()).or_insert(0) += delta;
+        }
+        tallies.retain(|_, count| *count != 0);
+        self.manifest.tallies = Arc::new(tallies);
+    }
+}
+
+/// How many free segments are worth keeping: as many as the journal takes while it grows.
+fn free_segments(config: &Config) -> usize {
+    config.reserve_segments() + SPARE + usize::try_from(config.journal / config.segment).unwrap_or(usize::MAX)
+}
+
+fn bind_failed(error: BindError) -> StoreError {
+    match error {
+        BindError::Read(error) => error.into(),
+        error => StoreError::Unavailable(error.to_string()),
+    }
+}

@@ -1,0 +1,39 @@
+//! Punctual's embedded store, the almanac: a journal, recent rows in memory, and time-ordered runs.
+//!
+//! ```text
+//! commit ──► journal (synced) ──► recent rows ──► run: immutable, sorted by time
+//!                                     │              │
+//! read  ◄─────────────────────────────┴──────────────┘
+//! ```
+//! Rows are appended, read once in time order, seldom looked up by key, and all know when they die.
+//! So nothing is ever sorted into place on disk: a row that outlives the journal is written once
+//! more, in a run, and its death is a bit. `docs/almanac.md` draws the files byte by byte and says
+//! what each crash leaves behind.
+
+mod address;
+mod adopt;
+mod almanac;
+mod binding;
+mod blocks;
+mod config;
+mod disk;
+mod error;
+pub mod inspect;
+mod journal;
+mod keeper;
+mod keys;
+mod lock;
+mod manifest;
+mod open;
+mod payload;
+mod read;
+mod recent;
+mod row;
+mod run;
+mod shelf;
+mod state;
+
+pub use almanac::{Almanac, Usage};
+pub use config::{Config, Sync, Tending};
+pub use disk::{Call, Directory, Disk, Fault, File, ReadOnlyDirectory, SimulatedDisk};
+pub use error::{Damage, OpenError};

@@ -1,0 +1,204 @@
+//! The manifest: which runs count, which of their rows are dead, and where in the journal to go on.
+//!
+//! ```text
+//!  0  "PUNCMANI"                       24  u64  sequence: all records up to it are in the runs
+//!  8  u32  version                     32  u64  number of the first segment that counts
+//! 12  u32  checksum of what follows    40  u64  number of the next run
+//! 16  u64  length of what follows      48  u32  runs, then each:    u64 number  u32 rows  u64 bytes
+//!                                                                  u32 length of the deaths, deaths
+//!                                          u32  fences, then each:  u16 shard  u64 fence
+//!                                          u32  tallies, then each: u16 shard, tally as in the journal
+//! ```
+//! The deaths are a Roaring bitmap in its portable form, of the row's ordinals within the run. It is
+//! written as `manifest.new` and renamed when it is whole: there is always one manifest.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+
+use bytes::Buf;
+use punctual_core::store::{Fence, ShardId, Tally};
+use roaring::RoaringBitmap;
+
+use crate::disk::Disk;
+use crate::error::{Damage, OpenError};
+use crate::payload::{read_tally, write_tally};
+
+/// The manifest's file, and the one that is to become it.
+pub(crate) const NAME: &str = "manifest";
+pub(crate) const NEW: &str = "manifest.new";
+
+const MAGIC: &[u8; 8] = b"PUNCMANI";
+const HEAD: usize = 24;
+
+/// The newest version that can be read, and the one that is written.
+const VERSION: u32 = 1;
+
+pub(crate) type Tallies = BTreeMap<(ShardId, Tally), i64>;
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Manifest {
+    /// All records of the journal up to this one are in the runs.
+    pub sequence: u64,
+    /// The number of the first segment of the journal that counts.
+    pub first_segment: u64,
+    /// The number of the next run.
+    pub next_run: u64,
+    pub runs: Vec<RunEntry>,
+    pub fences: Vec<(ShardId, Fence)>,
+    pub tallies: Arc<Tallies>,
+}
+
+/// A run that counts.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct RunEntry {
+    pub number: u64,
+    pub rows: u32,
+    pub bytes: u64,
+    pub deaths: Arc<RoaringBitmap>,
+}
+
+impl Manifest {
+    /// Reads the manifest; `None` if there is none.
+    pub fn load(disk: &dyn Disk) -> Result<Option<Manifest>, OpenError> {
+        let failed = || OpenError::io("the manifest cannot be read");
+        let file = match disk.open(NAME) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            file => file.map_err(failed())?,
+        };
+        let length = file.len().map_err(failed())?;
+        let mut bytes = vec![0; usize::try_from(length).expect("a manifest fits into memory")];
+        file.read_at(&mut bytes, 0).map_err(failed())?;
+        Manifest::read(&bytes).map(Some)
+    }
+
+    /// Puts this manifest in the place of the one before.
+    pub fn store(&self, disk: &dyn Disk) -> io::Result<()> {
+        let file = disk.create(NEW)?;
+        file.write_at(&self.write(), 0)?;
+        file.sync()?;
+        disk.rename(NEW, NAME)
+    }
+
+    fn read(bytes: &[u8]) -> Result<Manifest, OpenError> {
+        let damage = |offset, what: &str| Damage { file: NAME.to_owned(), offset, what: what.to_owned() };
+        if bytes.len() < HEAD || !bytes.starts_with(MAGIC) {
+            return Err(damage(0, "it does not begin like a manifest").into());
+        }
+        let mut head = &bytes[MAGIC.len()..HEAD];
+        let (version, checksum, length) = (head.get_u32_le(), head.get_u32_le(), head.get_u64_le());
+        if version > VERSION {
+            return Err(OpenError::Newer { file: NAME.to_owned(), found: version, known: VERSION });
+        }
+        if version == 0 {
+            return Err(damage(8, "there is no version 0").into());
+        }
+        if length != (bytes.len() - HEAD) as u64 || checksum != crc32c::crc32c(&bytes[16..]) {
+            return Err(damage(12, "the checksum does not match").into());
+        }
+        let unclear = || damage(HEAD as u64, "the checksum is right, but it cannot be understood").into();
+        Manifest::read_content(&bytes[HEAD..]).ok_or_else(unclear)
+    }
+
+    fn read_content(mut from: &[u8]) -> Option<Manifest> {
+        let mut manifest = Manifest {
+            sequence: from.try_get_u64_le().ok()?,
+            first_segment: from.try_get_u64_le().ok()?,
+            next_run: from.try_get_u64_le().ok()?,
+            ..Manifest::default()
+        };
+        for _ in 0..from.try_get_u32_le().ok()? {
+            let (number, rows) = (from.try_get_u64_le().ok()?, from.try_get_u32_le().ok()?);
+            let (bytes, length) = (from.try_get_u64_le().ok()?, from.try_get_u32_le().ok()? as usize);
+            let deaths = Arc::new(RoaringBitmap::deserialize_from(from.get(..length)?).ok()?);
+            from.advance(length);
+            manifest.runs.push(RunEntry { number, rows, bytes, deaths });
+        }
+        for _ in 0..from.try_get_u32_le().ok()? {
+            manifest.fences.push((ShardId(from.try_get_u16_le().ok()?), Fence(from.try_get_u64_le().ok()?)));
+        }
+        let mut tallies = Tallies::new();
+        for _ in 0..from.try_get_u32_le().ok()? {
+            let shard = ShardId(from.try_get_u16_le().ok()?);
+            let (tally, count) = read_tally(&mut from)?;
+            tallies.insert((shard, tally), count);
+        }
+        manifest.tallies = Arc::new(tallies);
+        from.is_empty().then_some(manifest)
+    }
+
+    fn write(&self) -> Vec<u8> {
+        let mut to = vec![0; HEAD];
+        for number in [self.sequence, self.first_segment, self.next_run] {
+            to.extend_from_slice(&number.to_le_bytes());
+        }
+        to.extend_from_slice(&(self.runs.len() as u32).to_le_bytes());
+        for RunEntry { number, rows, bytes, deaths } in &self.runs {
+            to.extend_from_slice(&number.to_le_bytes());
+            to.extend_from_slice(&rows.to_le_bytes());
+            to.extend_from_slice(&bytes.to_le_bytes());
+            to.extend_from_slice(&(deaths.serialized_size() as u32).to_le_bytes());
+            deaths.serialize_into(&mut to).expect("memory takes what is written to it");
+        }
+        to.extend_from_slice(&(self.fences.len() as u32).to_le_bytes());
+        for (shard, fence) in &self.fences {
+            to.extend_from_slice(&shard.0.to_le_bytes());
+            to.extend_from_slice(&fence.0.to_le_bytes());
+        }
+        to.extend_from_slice(&(self.tallies.len() as u32).to_le_bytes());
+        for ((shard, tally), count) in &*self.tallies {
+            to.extend_from_slice(&shard.0.to_le_bytes());
+            write_tally(tally, *count, &mut to);
+        }
+        to[..8].copy_from_slice(MAGIC);
+        to[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        let length = (to.len() - HEAD) as u64;
+        to[16..24].copy_from_slice(&length.to_le_bytes());
+        let checksum = crc32c::crc32c(&to[16..]);
+        to[12..16].copy_from_slice(&checksum.to_le_bytes());
+        to
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use punctual_core::Name;
+    use punctual_core::store::TallyKind;
+
+    fn manifest() -> Manifest {
+        let tally = Tally::named(TallyKind::Waiting, &Name::new("orders").unwrap());
+        let deaths = Arc::new((0..1_000).chain([5_000]).collect());
+        Manifest {
+            sequence: 77,
+            first_segment: 3,
+            next_run: 9,
+            runs: vec![RunEntry { number: 8, rows: 10_000, bytes: 1 << 33, deaths }],
+            fences: vec![(ShardId(2), Fence(5))],
+            tallies: Arc::new(Tallies::from([((ShardId(2), tally), 12)])),
+        }
+    }
+
+    #[test]
+    fn a_manifest_comes_back_as_it_was_stored() {
+        assert_eq!(Manifest::read(&manifest().write()).unwrap(), manifest());
+        assert_eq!(Manifest::read(&Manifest::default().write()).unwrap(), Manifest::default());
+    }
+
+    #[test]
+    fn every_flipped_bit_in_a_manifest_is_noticed() {
+        let bytes = manifest().write();
+        for bit in 0..bytes.len() * 8 {
+            let mut spoilt = bytes.clone();
+            spoilt[bit / 8] ^= 1 << (bit % 8);
+            assert!(Manifest::read(&spoilt).is_err(), "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn a_newer_manifest_is_refused_by_its_version() {
+        let mut bytes = manifest().write();
+        bytes[8] = 2;
+        assert!(matches!(Manifest::read(&bytes), Err(OpenError::Newer { found: 2, known: 1, .. })));
+    }
+}

@@ -1,0 +1,158 @@
+//! What a record of the journal says: the changes of a commit, or that a shard was claimed.
+//!
+//! ```text
+//! payload:  entry …
+//! entry:    u8 1  u16 shard  u32 changes  u32 tallies  change …  tally …      a batch
+//!           u8 2  u16 shard  u64 fence                                        a claim
+//!           nothing at all: a mark, which says only that all before it was synced
+//! change:   u8 1  row                                insert
+//!           u8 2  place  row                         insert, in the place of another
+//!           u8 3  u8 table  u64 at  row without body update; where it stood before
+//!           u8 4  place                              remove
+//! tally:    u8 kind  u8 length of the name  u64 slot  i64 delta  name
+//! ```
+//! A row is laid out as in `row.rs`; a place is a row with neither state nor body.
+
+use bytes::Buf;
+use punctual_core::Name;
+use punctual_core::store::{Batch, Change, Fence, Place, Position, ShardId, Table, Tally, TallyKind};
+
+use crate::row::{Parts, StoredRow, instant, table};
+
+const BATCH: u8 = 1;
+const CLAIM: u8 = 2;
+
+const INSERT: u8 = 1;
+const REPLACE: u8 = 2;
+const UPDATE: u8 = 3;
+const REMOVE: u8 = 4;
+
+/// Appends a batch.
+pub(crate) fn write_batch(batch: &Batch, to: &mut Vec<u8>) {
+    to.push(BATCH);
+    to.extend_from_slice(&batch.shard.0.to_le_bytes());
+    to.extend_from_slice(&(batch.changes.len() as u32).to_le_bytes());
+    to.extend_from_slice(&(batch.tallies.len() as u32).to_le_bytes());
+    batch.changes.iter().for_each(|change| write_change(change, to));
+    batch.tallies.iter().for_each(|(tally, delta)| write_tally(tally, *delta, to));
+}
+
+/// Appends that a shard was claimed.
+pub(crate) fn write_claim(shard: ShardId, fence: Fence, to: &mut Vec<u8>) {
+    to.push(CLAIM);
+    to.extend_from_slice(&shard.0.to_le_bytes());
+    to.extend_from_slice(&fence.0.to_le_bytes());
+}
+
+fn write_change(change: &Change, to: &mut Vec<u8>) {
+    match change {
+        Change::Insert { row, replaces } => {
+            to.push(if replaces.is_some() { REPLACE } else { INSERT });
+            replaces.iter().for_each(|place| write_place(place, to));
+            let (key, position, group) = (&row.key, row.position(), row.group.as_ref());
+            Parts { table: row.table, key, position, group, state: &row.state, body: &row.body }.write(to);
+        }
+        Change::Update { place, table, at, state } => {
+            to.extend_from_slice(&[UPDATE, place.table as u8]);
+            to.extend_from_slice(&place.position.at.as_millis().to_le_bytes());
+            let position = Position { at: *at, seq: place.position.seq };
+            let group = place.group.as_ref();
+            Parts { table: *table, key: &place.key, position, group, state, body: &[] }.write(to);
+        }
+        Change::Remove { place } => {
+            to.push(REMOVE);
+            write_place(place, to);
+        }
+    }
+}
+
+fn write_place(Place { table, key, position, group }: &Place, to: &mut Vec<u8>) {
+    Parts { table: *table, key, position: *position, group: group.as_ref(), state: &[], body: &[] }.write(to);
+}
+
+/// Appends a tally with what is added to it.
+pub(crate) fn write_tally(tally: &Tally, delta: i64, to: &mut Vec<u8>) {
+    let name = tally.name.as_ref().map_or("", Name::as_str);
+    to.extend_from_slice(&[tally.kind as u8, name.len() as u8]);
+    to.extend_from_slice(&tally.slot.to_le_bytes());
+    to.extend_from_slice(&delta.to_le_bytes());
+    to.extend_from_slice(name.as_bytes());
+}
+
+/// The payload cannot be understood, although its checksum is right.
+#[derive(Debug)]
+pub(crate) struct Malformed;
+
+/// What an entry says, one thing after the other.
+pub(crate) enum Event<'a> {
+    Claim(ShardId, Fence),
+    Insert(ShardId, StoredRow<'a>),
+    /// A row that goes, and the one that comes in its place.
+    Replace(ShardId, StoredRow<'a>, StoredRow<'a>),
+    /// The row as it is to be, without its body, and where it stood.
+    Update(ShardId, StoredRow<'a>, Table, Position),
+    Remove(ShardId, StoredRow<'a>),
+    Tally(ShardId, Tally, i64),
+}
+
+/// Reads a payload and passes on what it says, in order.
+pub(crate) fn read<'a, E: From<Malformed>>(
+    mut payload: &'a [u8],
+    mut each: impl FnMut(Event<'a>) -> Result<(), E>,
+) -> Result<(), E> {
+    while let Ok(kind) = payload.try_get_u8() {
+        let shard = ShardId(payload.try_get_u16_le().map_err(|_| Malformed)?);
+        match kind {
+            CLAIM => each(Event::Claim(shard, Fence(payload.try_get_u64_le().map_err(|_| Malformed)?)))?,
+            BATCH => {
+                let changes = payload.try_get_u32_le().map_err(|_| Malformed)?;
+                let tallies = payload.try_get_u32_le().map_err(|_| Malformed)?;
+                for _ in 0..changes {
+                    each(read_change(shard, &mut payload).ok_or(Malformed)?)?;
+                }
+                for _ in 0..tallies {
+                    let (tally, delta) = read_tally(&mut payload).ok_or(Malformed)?;
+                    each(Event::Tally(shard, tally, delta))?;
+                }
+            }
+            _ => return Err(Malformed.into()),
+        }
+    }
+    Ok(())
+}
+
+fn read_change<'a>(shard: ShardId, from: &mut &'a [u8]) -> Option<Event<'a>> {
+    Some(match from.try_get_u8().ok()? {
+        INSERT => Event::Insert(shard, read_row(from)?),
+        REPLACE => {
+            let place = read_row(from)?;
+            Event::Replace(shard, place, read_row(from)?)
+        }
+        UPDATE => {
+            let before = table(from.try_get_u8().ok()?)?;
+            let at = instant(from.try_get_u64_le().ok()?);
+            let row = read_row(from)?;
+            Event::Update(shard, row, before, Position { at, seq: row.position().seq })
+        }
+        REMOVE => Event::Remove(shard, read_row(from)?),
+        _ => return None,
+    })
+}
+
+fn read_row<'a>(from: &mut &'a [u8]) -> Option<StoredRow<'a>> {
+    let row = StoredRow::first(from)?;
+    *from = &from[row.bytes().len()..];
+    Some(row)
+}
+
+/// Takes a tally with its number.
+pub(crate) fn read_tally(from: &mut &[u8]) -> Option<(Tally, i64)> {
+    let kind = TallyKind::from_number(from.try_get_u8().ok()?)?;
+    let length = usize::from(from.try_get_u8().ok()?);
+    let slot = from.try_get_u64_le().ok()?;
+    let delta = from.try_get_i64_le().ok()?;
+    let text = std::str::from_utf8(from.get(..length)?).ok()?;
+    let name = if text.is_empty() { None } else { Some(Name::new(text).ok()?) };
+    *from = &from[length..];
+    Some((Tally { kind, name, slot }, delta))
+}

@@ -1,0 +1,94 @@
+//! A layer that is being written into a run: it stays as it was, and beside it is noted which of its
+//! rows have changed or gone since.
+
+use punctual_core::Timestamp;
+use punctual_core::store::{Position, ShardId, Table};
+use roaring::RoaringBitmap;
+
+use super::{KeyText, Recent, SlotId, forget_key};
+
+pub(crate) struct Frozen {
+    layer: Recent,
+    /// Rows that are not here any more: removed, or updated and thereby moved to the layer above.
+    gone: RoaringBitmap,
+}
+
+impl Frozen {
+    pub fn new(layer: Recent) -> Frozen {
+        Frozen { layer, gone: RoaringBitmap::new() }
+    }
+
+    /// The layer emptied, to be filled anew.
+    pub fn emptied(self, keep: usize) -> Option<Recent> {
+        self.layer.emptied(keep)
+    }
+
+    /// The layer as it was when it was frozen.
+    pub fn layer(&self) -> &Recent {
+        &self.layer
+    }
+
+    /// The slots of the rows that have gone since.
+    pub fn gone(&self) -> &RoaringBitmap {
+        &self.gone
+    }
+
+    pub fn find(&self, hash: u64, key: KeyText<'_>, shard: ShardId, table: Table) -> Option<SlotId> {
+        self.layer.find(hash, key, shard, table)
+    }
+
+    /// A row goes.
+    pub fn remove(&mut self, slot: SlotId) {
+        self.gone.insert(slot);
+        let hash = self.layer.rows.hash(slot);
+        forget_key(&mut self.layer.keys, hash, slot);
+    }
+
+    /// The rows of a table that are still here, in time order.
+    pub fn range(
+        &mut self,
+        shard: ShardId,
+        table: Table,
+        from: Position,
+        until: Timestamp,
+    ) -> impl Iterator<Item = (Position, SlotId)> {
+        let Frozen { layer, gone } = self;
+        let index = layer.order.get_mut(&(shard, table)).into_iter();
+        index.flat_map(move |index| index.range(from, until)).filter(|(_, slot)| !gone.contains(*slot))
+    }
+
+    /// The row at exactly this position.
+    pub fn get(&mut self, shard: ShardId, table: Table, position: Position) -> Option<SlotId> {
+        let slot = self.layer.order.get_mut(&(shard, table))?.get(position)?;
+        (!self.gone.contains(slot)).then_some(slot)
+    }
+
+    /// The rows of a group that are still here, by their numbers.
+    pub fn group(
+        &self,
+        shard: ShardId,
+        table: Table,
+        group: &str,
+        from_seq: u64,
+    ) -> impl Iterator<Item = (u64, SlotId)> {
+        let index = self.layer.order.get(&(shard, table)).into_iter();
+        let members = index.flat_map(move |index| index.group(group, from_seq));
+        members.filter(|(_, slot)| !self.gone.contains(*slot))
+    }
+
+    /// The tables that have rows, in order.
+    pub fn tables(&self) -> Vec<(ShardId, Table)> {
+        self.layer.order.keys().copied().collect()
+    }
+
+    /// In how many leaves a table's rows stand.
+    pub fn leaves(&self, shard: ShardId, table: Table) -> usize {
+        self.layer.order.get(&(shard, table)).map_or(0, |index| index.leaves())
+    }
+
+    /// The rows of a leaf as they were when the layer was frozen, in time order.
+    pub fn leaf(&mut self, shard: ShardId, table: Table, number: usize) -> Vec<(Position, SlotId)> {
+        let index = self.layer.order.get_mut(&(shard, table));
+        index.map(|index| index.leaf(number).collect()).unwrap_or_default()
+    }
+}
