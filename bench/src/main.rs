@@ -1,6 +1,7 @@
 //! Punctual measured beside its peers. `punctual-bench wheel` runs one measurement, a bare call runs all.
 //! Each prints a markdown table, so that what a document shows is what was measured.
 
+mod almanac;
 mod memory;
 mod node;
 mod shard;
@@ -13,32 +14,64 @@ use std::process::ExitCode;
 struct Measurement {
     name: &'static str,
     about: &'static str,
-    run: fn(),
+    run: fn(&[String]) -> Result<(), String>,
 }
 
 const MEASUREMENTS: &[Measurement] = &[
     Measurement {
         name: "wheel",
         about: "the timing wheel beside tokio-util's DelayQueue, a binary heap and a B-tree",
-        run: wheel::run,
+        run: |_| {
+            wheel::run();
+            Ok(())
+        },
     },
-    Measurement { name: "shard", about: "the shard alone on the memory store, one thread", run: shard::run },
-    Measurement { name: "node", about: "the node in this process on the memory store", run: node::run },
+    Measurement {
+        name: "shard",
+        about: "the shard alone on the memory store, one thread",
+        run: |_| {
+            shard::run();
+            Ok(())
+        },
+    },
+    Measurement {
+        name: "node",
+        about: "the node in this process on the memory store",
+        run: |_| {
+            node::run();
+            Ok(())
+        },
+    },
+    Measurement {
+        name: "almanac",
+        about: "the almanac beside fjall, redb and the raw limit of the disk",
+        run: almanac::run,
+    },
 ];
 
 fn main() -> ExitCode {
-    let chosen: Vec<String> = env::args().skip(1).collect();
+    let mut chosen: Vec<String> = env::args().skip(1).collect();
+    if chosen.first().is_some_and(|word| word == almanac::CHILD) {
+        almanac::run_child(&chosen[1..].iter().map(String::as_str).collect::<Vec<_>>());
+        return ExitCode::SUCCESS;
+    }
+    let first_option = chosen.iter().position(|word| word.starts_with("--")).unwrap_or(chosen.len());
+    let options = chosen.split_off(first_option);
     if let Some(unknown) = chosen.iter().find(|name| MEASUREMENTS.iter().all(|measurement| measurement.name != *name)) {
         eprintln!("unknown measurement {unknown}; there are:\n");
         for Measurement { name, about, .. } in MEASUREMENTS {
             eprintln!("  {name:<8} {about}");
         }
+        eprintln!("\noptions of almanac:\n{}", almanac::USAGE);
         return ExitCode::from(2);
     }
     for measurement in MEASUREMENTS {
         if chosen.is_empty() || chosen.iter().any(|name| measurement.name == name) {
             println!("# {}: {}\n", measurement.name, measurement.about);
-            (measurement.run)();
+            if let Err(wrong) = (measurement.run)(&options) {
+                eprintln!("{wrong}; the options are:\n{}", almanac::USAGE);
+                return ExitCode::from(2);
+            }
         }
     }
     ExitCode::SUCCESS

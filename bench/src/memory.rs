@@ -3,7 +3,7 @@
 #![allow(unsafe_code, reason = "GlobalAlloc is an unsafe trait; every call goes straight to mimalloc")]
 
 use std::alloc::{GlobalAlloc, Layout};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 use mimalloc::MiMalloc;
 
@@ -14,6 +14,7 @@ static ALLOCATOR: Counting = Counting;
 
 static ALLOCATED: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
+static COUNTS: AtomicBool = AtomicBool::new(true);
 
 /// The bytes allocated at this moment.
 pub fn allocated() -> usize {
@@ -29,9 +30,23 @@ pub fn reset_peak() {
     PEAK.store(allocated(), Relaxed);
 }
 
+/// Stops counting for good: threads that allocate at once would wait for each other's counts.
+pub fn stop_counting() {
+    COUNTS.store(false, Relaxed);
+}
+
 fn grown(bytes: usize) {
+    if !COUNTS.load(Relaxed) {
+        return;
+    }
     let allocated = ALLOCATED.fetch_add(bytes, Relaxed) + bytes;
     PEAK.fetch_max(allocated, Relaxed);
+}
+
+fn shrunk(bytes: usize) {
+    if COUNTS.load(Relaxed) {
+        ALLOCATED.fetch_sub(bytes, Relaxed);
+    }
 }
 
 // SAFETY: each method passes its arguments on unchanged; counting touches no memory but two atomics.
@@ -47,7 +62,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        ALLOCATED.fetch_sub(layout.size(), Relaxed);
+        shrunk(layout.size());
         unsafe { MiMalloc.dealloc(pointer, layout) }
     }
 
@@ -56,7 +71,7 @@ unsafe impl GlobalAlloc for Counting {
         if size > layout.size() {
             grown(size - layout.size());
         } else {
-            ALLOCATED.fetch_sub(layout.size() - size, Relaxed);
+            shrunk(layout.size() - size);
         }
         unsafe { MiMalloc.realloc(pointer, layout, size) }
     }

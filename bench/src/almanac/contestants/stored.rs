@@ -1,0 +1,71 @@
+//! Whatever keeps the store contract, as a contestant.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use punctual_core::store::{
+    Batch, Bodies, Change, Claim, Fence, Key, Position, Row, Scan, ShardId, Store, StoreError, Table,
+};
+use punctual_core::{Millis, Name, Timestamp};
+
+use super::{Contestant, Inserts};
+
+const SHARD: ShardId = ShardId(0);
+
+pub struct Stored {
+    store: Arc<dyn Store>,
+    fence: Fence,
+}
+
+impl Stored {
+    pub fn new(store: Arc<dyn Store>) -> Stored {
+        let node = Name::new("bench").expect("a name");
+        let claim = store.claim(SHARD, &node, Millis::from_hours(24)).expect("the store answers");
+        let Claim::Granted(fence) = claim else { panic!("nobody else owns the shard, and yet {claim:?}") };
+        Stored { store, fence }
+    }
+
+    fn commit(&self, changes: Vec<Change>) {
+        let batch = Batch { shard: SHARD, fence: self.fence, changes, tallies: Vec::new() };
+        let outcome = answered(self.store.commit(vec![batch]));
+        assert!(outcome.iter().all(Result::is_ok), "nobody else claims the shard");
+    }
+}
+
+impl Inserts for Stored {
+    fn insert(&mut self, rows: Vec<Row>) {
+        self.commit(rows.into_iter().map(|row| Change::Insert { row, replaces: None }).collect());
+    }
+}
+
+impl Contestant for Stored {
+    fn due(&mut self, from: Position, until: Timestamp, limit: usize) -> Vec<Row> {
+        let scan = Scan { table: Table::Live, from, until, topic: None, limit, bodies: Bodies::With };
+        answered(self.store.scan(SHARD, &scan))
+    }
+
+    fn get(&mut self, keys: &[Key]) -> Vec<Option<Row>> {
+        answered(self.store.get(SHARD, keys, Bodies::With))
+    }
+
+    fn remove_keys(&mut self, keys: &[Key]) -> usize {
+        let found = answered(self.store.get(SHARD, keys, Bodies::Without));
+        let changes: Vec<Change> = found.iter().flatten().map(|row| Change::Remove { place: row.place() }).collect();
+        let count = changes.len();
+        self.commit(changes);
+        count
+    }
+
+    fn update(&mut self, rows: &[Row], at: Timestamp, states: Vec<Bytes>) {
+        let change = |(row, state): (&Row, Bytes)| Change::Update { place: row.place(), table: row.table, at, state };
+        self.commit(rows.iter().zip(states).map(change).collect());
+    }
+
+    fn remove(&mut self, rows: &[Row]) {
+        self.commit(rows.iter().map(|row| Change::Remove { place: row.place() }).collect());
+    }
+}
+
+fn answered<T>(outcome: Result<T, StoreError>) -> T {
+    outcome.expect("the store answers")
+}
