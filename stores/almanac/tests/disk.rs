@@ -14,7 +14,7 @@ fn content(file: &dyn File) -> Vec<u8> {
 }
 
 fn kind<T>(outcome: io::Result<T>) -> ErrorKind {
-    outcome.expect_err("it was to fail").kind()
+    outcome.err().expect("it was to fail").kind()
 }
 
 /// What every disk must do as long as nothing goes wrong.

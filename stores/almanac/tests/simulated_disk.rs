@@ -16,7 +16,7 @@ fn content(file: &dyn File) -> Vec<u8> {
 }
 
 fn kind<T>(outcome: io::Result<T>) -> ErrorKind {
-    outcome.expect_err("it was to fail").kind()
+    outcome.err().expect("it was to fail").kind()
 }
 
 /// A file with these bytes, durable as its name is.
