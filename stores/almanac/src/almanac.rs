@@ -9,6 +9,7 @@
 
 use std::any::Any;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
@@ -102,7 +103,11 @@ impl Almanac {
             Tending::Thread => {
                 let shared = Arc::clone(&shared);
                 let thread = std::thread::Builder::new().name("punctual-keeper".to_owned());
-                let spawned = thread.spawn(move || shared.keep());
+                let spawned = thread.spawn(move || {
+                    if catch_unwind(AssertUnwindSafe(|| shared.keep())).is_err() {
+                        _ = shared.poison("the keeper met a bug and panicked; its message is in the log".to_owned());
+                    }
+                });
                 Some(spawned.map_err(OpenError::io("the keeper's thread could not be started"))?)
             }
         };
@@ -142,6 +147,13 @@ impl Almanac {
 impl fmt::Debug for Almanac {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Almanac({})", self.shared.disk.place())
+    }
+}
+
+impl fmt::Display for Almanac {
+    /// What an operator should see at the start: where it is, and what a confirmation is worth.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "almanac in {}, {}", self.shared.disk.place(), self.shared.config.sync)
     }
 }
 

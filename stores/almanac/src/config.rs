@@ -1,5 +1,6 @@
 //! How an almanac works.
 
+use std::fmt;
 use std::time::Duration;
 
 /// When a commit is on disk.
@@ -10,6 +11,18 @@ pub enum Sync {
     /// Within this time after it was confirmed: faster, and a power loss takes the last commits with
     /// it. A process that is killed loses nothing.
     Every(Duration),
+}
+
+impl fmt::Display for Sync {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Sync::Always => f.write_str("every commit is on disk before it is confirmed"),
+            Sync::Every(time) => {
+                let millis = time.as_millis();
+                write!(f, "synced every {millis} ms: a power loss takes what was confirmed in the last {millis} ms")
+            }
+        }
+    }
 }
 
 /// Who moves rows from the journal into runs.

@@ -209,6 +209,34 @@ fn a_stale_record_of_a_recycled_segment_is_never_taken_for_a_new_one() {
     assert!(stale > 100, "only {stale} times an old record stood right after the last one");
 }
 
+#[test]
+fn a_whole_record_with_the_next_sequence_is_not_taken_if_it_is_of_an_earlier_use_of_the_segment() {
+    let mut scene = Scene::new(1, Config { segment: 4 << 10, journal: 64 << 10, ..tiny() });
+    let almanac = scene.open();
+    scene.change(&almanac, vec![insert(0, 10)]).unwrap();
+    let (before, old) = segments(&scene.disk).pop().unwrap();
+    almanac.checkpoint().unwrap();
+    scene.change(&almanac, vec![update(&scene.model, 0)]).unwrap();
+    scene.change(&almanac, vec![update(&scene.model, 0)]).unwrap();
+    let (name, bytes) = segments(&scene.disk).pop().unwrap();
+    assert_eq!(name, before, "the segment is written over");
+
+    // The first update once more, as if it came after the second.
+    let (first, last) = (records(&bytes)[0], records(&bytes)[1]);
+    let open_with = |salt: &[u8]| {
+        let mut record = bytes[first.begin..first.end].to_vec();
+        record[8..16].copy_from_slice(&(last.sequence + 1).to_le_bytes());
+        record[16..24].copy_from_slice(&last.sequence.to_le_bytes());
+        let sum = crc32c::crc32c_append(crc32c::crc32c(salt), &record[4..]);
+        record[..4].copy_from_slice(&sum.to_le_bytes());
+        let mut bytes = bytes.clone();
+        bytes[last.end..last.end + record.len()].copy_from_slice(&record);
+        open_spoilt(&scene, |disk| disk.overwrite(&name, &bytes)).unwrap()
+    };
+    assert!(open_with(&bytes[28..36]) != scene.model, "such a record of this use would count");
+    assert!(open_with(&old[28..36]) == scene.model);
+}
+
 /// Reads everything there is in every way.
 fn read_all(almanac: &Almanac, scene: &Scene) -> Result<Model, StoreError> {
     let model = scene.read(almanac)?;
