@@ -222,11 +222,7 @@ impl Shared {
             journal.sync().map_err(|error| self.poison(format!("the journal could not be synced: {error}")))?;
         }
         let mut state = lock(&self.state);
-        state.apply(journal.payload(), &self.blocks).map_err(|error| match error {
-            ApplyError::Malformed => self.poison("a record was written that cannot be understood".to_owned()),
-            ApplyError::Astray(what) => self.poison(format!("the caller broke the store's contract: {what}")),
-            ApplyError::Read(error) => self.poison(error.to_string()),
-        })?;
+        state.apply(journal.payload(), &self.blocks).map_err(|error| self.apply_failed(error))?;
         self.recent_bytes.store(state.active.bytes(), Ordering::Relaxed);
         let is_frozen = state.frozen.is_some();
         drop(state);
@@ -236,6 +232,14 @@ impl Shared {
             self.wake_keeper();
         }
         Ok(())
+    }
+
+    fn apply_failed(&self, error: ApplyError) -> StoreError {
+        self.poison(match error {
+            ApplyError::Malformed => "a record was written that cannot be understood".to_owned(),
+            ApplyError::Astray(what) => format!("the caller broke the store's contract: {what}"),
+            ApplyError::Read(error) => error.to_string(),
+        })
     }
 
     /// Lets a writer wait a little while the keeper is behind, the longer the farther it is: so memory
@@ -347,6 +351,8 @@ impl Store for Almanac {
         let says_something = |batch: &Batch| !batch.changes.is_empty() || !batch.tallies.is_empty();
         let admitted = || batches.iter().zip(&verdicts).filter(|(_, verdict)| verdict.is_ok()).map(|(batch, _)| batch);
         if admitted().any(says_something) {
+            let verified = lock(&shared.state).verify(admitted(), &shared.blocks);
+            verified.map_err(|error| shared.apply_failed(error))?;
             shared.record(&mut journal, |to| admitted().for_each(|batch| write_batch(batch, to)))?;
         }
         Ok(verdicts)

@@ -94,7 +94,7 @@ impl Binder<'_> {
         };
         let mut writer = None;
         for (shard, table) in self.tables(&carried) {
-            let mut frozen = FrozenRows::new(self.state, shard, table);
+            let mut frozen = FrozenRows::new(self.state, &plan.rows, shard, table);
             let mut old: Vec<OldRows<'_>> =
                 carried.iter().map(|(_, shelved)| OldRows::new(shelved, shard, table)).collect();
             loop {
@@ -202,15 +202,16 @@ impl Plan {
 /// commits and reads never wait long for the lock.
 struct FrozenRows<'a> {
     state: &'a Mutex<State>,
+    rows: &'a Rows,
     table: (ShardId, Table),
     leaves: Range<usize>,
     leaf: std::vec::IntoIter<(Position, SlotId)>,
 }
 
 impl<'a> FrozenRows<'a> {
-    fn new(state: &'a Mutex<State>, shard: ShardId, table: Table) -> FrozenRows<'a> {
+    fn new(state: &'a Mutex<State>, rows: &'a Rows, shard: ShardId, table: Table) -> FrozenRows<'a> {
         let leaves = lock(state).frozen.as_ref().map_or(0, |frozen| frozen.leaves(shard, table));
-        FrozenRows { state, table: (shard, table), leaves: 0..leaves, leaf: Vec::new().into_iter() }
+        FrozenRows { state, rows, table: (shard, table), leaves: 0..leaves, leaf: Vec::new().into_iter() }
     }
 
     fn peek(&mut self) -> Option<Position> {
@@ -219,6 +220,8 @@ impl<'a> FrozenRows<'a> {
             let mut state = lock(self.state);
             let frozen = state.frozen.as_mut().expect("the layer stays frozen until it is adopted");
             self.leaf = frozen.leaf(self.table.0, self.table.1, number).into_iter();
+            drop(state);
+            self.rows.warm(self.leaf.as_slice().iter().map(|(_, slot)| *slot));
         }
         self.leaf.as_slice().first().map(|(position, _)| *position)
     }

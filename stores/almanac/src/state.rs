@@ -6,10 +6,11 @@
 //! A row stands in exactly one of them. Changes come as the payloads of the journal's records, the
 //! same way when they are committed and when the journal is replayed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use punctual_core::store::{Fence, Ownership, Position, ShardId, Table, Tally};
+use foldhash::fast::FixedState;
+use punctual_core::store::{Batch, Change, Fence, Ownership, Place, Position, ShardId, Table, Tally};
 
 use crate::address::Address;
 use crate::blocks::Blocks;
@@ -93,6 +94,58 @@ impl State {
                 Ok(())
             }
         })
+    }
+
+    /// Makes sure, before anything is written, that each change finds the row it names: a record that
+    /// cannot be applied would keep the almanac from being opened. It also lets the processor wait for
+    /// many cold rows at a time, and applying finds them warm.
+    pub fn verify<'b>(&self, batches: impl Iterator<Item = &'b Batch>, blocks: &Blocks) -> Result<(), ApplyError> {
+        // Rows that an earlier batch of the same commit changes stand somewhere else by the time of a later one.
+        let mut changed: HashSet<u64, FixedState> = HashSet::default();
+        let mut batches = batches.peekable();
+        while let Some(batch) = batches.next() {
+            let is_last = batches.peek().is_none();
+            let mut own = Vec::new();
+            for change in &batch.changes {
+                let (key, table, place) = match change {
+                    Change::Insert { row, replaces } => (&row.key, row.table, replaces.as_ref()),
+                    Change::Update { place, table, .. } => (&place.key, *table, Some(place)),
+                    Change::Remove { place } => (&place.key, place.table, Some(place)),
+                };
+                let key = KeyText::of(key);
+                let hash = key.hash(batch.shard, table);
+                if !changed.contains(&hash) {
+                    self.verify_place(batch.shard, hash, key, table, place, blocks)?;
+                }
+                if !is_last {
+                    own.push(hash);
+                }
+            }
+            changed.extend(own);
+        }
+        Ok(())
+    }
+
+    fn verify_place(
+        &self,
+        shard: ShardId,
+        hash: u64,
+        key: KeyText<'_>,
+        table: Table,
+        place: Option<&Place>,
+        blocks: &Blocks,
+    ) -> Result<(), ApplyError> {
+        if let Some(place) = place {
+            return self.locate(shard, hash, key, (place.table, place.position), blocks).map(|_| ());
+        }
+        match self.find_recent(hash, key, shard, table) {
+            None => Ok(()),
+            Some(stand) => {
+                let key = String::from_utf8_lossy(key.text).into_owned();
+                let there = self.recent_row(stand).0.position();
+                Err(ApplyError::Astray(format!("{shard:?} has a row {key:?} already, at {there:?}")))
+            }
+        }
     }
 
     /// All tallies of a shard that are not zero, in order.

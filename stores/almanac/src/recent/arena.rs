@@ -10,6 +10,10 @@ const BLOCK: usize = 256 << 10;
 /// How many blocks of memory are kept while rows come and go.
 const SPARE: usize = 16;
 
+/// How long a line of memory is, and how many an ordinary row takes.
+const LINE: usize = 64;
+const LINES: usize = 6;
+
 /// Where a row's bytes begin: the block's number and the offset in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Spot {
@@ -75,6 +79,12 @@ impl Arena {
     pub fn get(&self, spot: Spot) -> StoredRow<'_> {
         let bytes = &self.blocks[spot.block as usize].bytes[spot.offset as usize..];
         StoredRow::first(bytes).expect(ROW)
+    }
+
+    /// Looks at the lines of memory in which an ordinary row stands.
+    pub fn touch(&self, spot: Spot) -> u8 {
+        let bytes = &self.blocks[spot.block as usize].bytes[spot.offset as usize..];
+        bytes.chunks(LINE).take(LINES).fold(0, |sum, line| sum ^ line[0])
     }
 
     /// Lets a row go.

@@ -184,6 +184,13 @@ impl Rows {
         (self.arena.get(*spot), *body)
     }
 
+    /// Looks at many rows before each is read, so that memory answers for all of them together: rows
+    /// that are due one after the other lie far apart, and one by one each would wait for it.
+    pub fn warm(&self, slots: impl Iterator<Item = SlotId>) {
+        let spots: Vec<Spot> = slots.map(|slot| self.slots[slot as usize].spot).collect();
+        std::hint::black_box(spots.iter().fold(0, |sum, spot| sum ^ self.arena.touch(*spot)));
+    }
+
     pub fn hash(&self, slot: SlotId) -> u64 {
         self.slots[slot as usize].hash
     }
