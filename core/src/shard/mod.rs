@@ -16,6 +16,7 @@ mod lease;
 mod meta;
 mod needs;
 mod open;
+mod positions;
 mod ready;
 mod retention;
 mod schedule;

@@ -1,16 +1,17 @@
 //! Deliveries that wait for a consumer, in the order in which they are handed out.
 //!
-//! An entry is only a position: 16 bytes, about 32 in the tree. Everything else of a delivery may
-//! stay in the store, so that a backlog of millions costs little memory.
+//! An entry is only a position of 16 bytes. Everything else of a delivery may stay in the store, so
+//! that a backlog of millions costs little memory.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
+use super::positions::Positions;
 use crate::store::Position;
 
 /// Ordered by priority, then time, then arrival.
 #[derive(Debug, Default)]
 pub(super) struct ReadySet {
-    by_priority: BTreeMap<u32, BTreeSet<Position>>,
+    by_priority: BTreeMap<u32, Positions>,
     len: u64,
 }
 
@@ -22,7 +23,7 @@ impl ReadySet {
 
     pub fn remove(&mut self, priority: u32, position: Position) -> bool {
         let Some(positions) = self.by_priority.get_mut(&priority) else { return false };
-        let removed = positions.remove(&position);
+        let removed = positions.remove(position);
         self.len -= u64::from(removed);
         if positions.is_empty() {
             self.by_priority.remove(&priority);
@@ -31,26 +32,24 @@ impl ReadySet {
     }
 
     pub fn contains(&self, priority: u32, position: Position) -> bool {
-        self.by_priority.get(&priority).is_some_and(|positions| positions.contains(&position))
+        self.by_priority.get(&priority).is_some_and(|positions| positions.contains(position))
     }
 
     /// The next to be handed out.
     pub fn first(&self) -> Option<(u32, Position)> {
         let (priority, positions) = self.by_priority.first_key_value()?;
-        positions.first().map(|position| (*priority, *position))
+        positions.first().map(|position| (*priority, position))
     }
 
     /// What gives way when there are too many: the oldest of the least urgent.
     pub fn least_urgent(&self) -> Option<(u32, Position)> {
         let (priority, positions) = self.by_priority.last_key_value()?;
-        positions.first().map(|position| (*priority, *position))
+        positions.first().map(|position| (*priority, position))
     }
 
     /// All of them, next one first.
     pub fn iter(&self) -> impl Iterator<Item = (u32, Position)> {
-        self.by_priority
-            .iter()
-            .flat_map(|(priority, positions)| positions.iter().map(|position| (*priority, *position)))
+        self.by_priority.iter().flat_map(|(priority, positions)| positions.iter().map(|position| (*priority, position)))
     }
 
     pub fn len(&self) -> u64 {
