@@ -38,7 +38,7 @@ const LONGEST_WAIT: Duration = Duration::from_millis(8);
 /// The embedded store. It belongs to one process at a time.
 pub struct Almanac {
     shared: Arc<Shared>,
-    keeper: Option<JoinHandle<()>>,
+    threads: Vec<JoinHandle<()>>,
 }
 
 /// What an almanac takes of memory and disk.
@@ -76,6 +76,8 @@ pub(crate) struct Shared {
     pub signals: Mutex<Signals>,
     /// Rung when the keeper has something to do.
     pub bell: Condvar,
+    /// Rung when the syncer is to look up.
+    pub tick: Condvar,
     /// Rung when the keeper has finished something.
     pub calm: Condvar,
     pub closing: AtomicBool,
@@ -98,20 +100,15 @@ impl Almanac {
     /// Opens the almanac in a directory, or begins one there. The clock tells when leases on shards end.
     pub fn open(disk: Arc<dyn Disk>, config: Config, clock: Arc<dyn Clock>) -> Result<Almanac, OpenError> {
         let shared = Arc::new(open::open(disk, config, clock)?);
-        let keeper = match shared.config.tending {
-            Tending::Manual => None,
-            Tending::Thread => {
-                let shared = Arc::clone(&shared);
-                let thread = std::thread::Builder::new().name("punctual-keeper".to_owned());
-                let spawned = thread.spawn(move || {
-                    if catch_unwind(AssertUnwindSafe(|| shared.keep())).is_err() {
-                        _ = shared.poison("the keeper met a bug and panicked; its message is in the log".to_owned());
-                    }
-                });
-                Some(spawned.map_err(OpenError::io("the keeper's thread could not be started"))?)
+        // From here on, what has been started is stopped if something goes wrong.
+        let mut almanac = Almanac { shared: Arc::clone(&shared), threads: Vec::new() };
+        if shared.config.tending == Tending::Thread {
+            almanac.threads.push(start(&shared, "keeper", Shared::keep)?);
+            if let Sync::Every(time) = shared.config.sync {
+                almanac.threads.push(start(&shared, "syncer", move |shared| shared.sync_every(time))?);
             }
-        };
-        Ok(Almanac { shared, keeper })
+        }
+        Ok(almanac)
     }
 
     /// Does now what the keeper would do; for [`Tending::Manual`].
@@ -144,6 +141,23 @@ impl Almanac {
     }
 }
 
+/// Starts a thread; if it panics, the almanac stops.
+fn start(
+    shared: &Arc<Shared>,
+    name: &str,
+    work: impl FnOnce(&Shared) + Send + 'static,
+) -> Result<JoinHandle<()>, OpenError> {
+    let shared = Arc::clone(shared);
+    let panicked = format!("the {name} met a bug and panicked; its message is in the log");
+    let run = move || {
+        if catch_unwind(AssertUnwindSafe(|| work(&shared))).is_err() {
+            _ = shared.poison(panicked);
+        }
+    };
+    let thread = std::thread::Builder::new().name(format!("punctual-{name}")).spawn(run);
+    thread.map_err(OpenError::io(format!("the {name}'s thread could not be started")))
+}
+
 impl fmt::Debug for Almanac {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Almanac({})", self.shared.disk.place())
@@ -162,9 +176,10 @@ impl Drop for Almanac {
         self.shared.closing.store(true, Ordering::Relaxed);
         lock(&self.shared.signals).stop = true;
         self.shared.bell.notify_all();
-        if let Some(keeper) = self.keeper.take() {
-            // A keeper that panicked has said so.
-            _ = keeper.join();
+        self.shared.tick.notify_all();
+        for thread in self.threads.drain(..) {
+            // One that panicked has said so.
+            _ = thread.join();
         }
         if self.shared.poison.get().is_none() {
             // With this, damage to the last record would be noticed at the next opening. If it cannot

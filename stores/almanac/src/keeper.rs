@@ -8,14 +8,14 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use punctual_core::store::{Position, StoreError};
 
 use crate::adopt::{adopt, forget_keys};
 use crate::almanac::{Shared, Vigil};
 use crate::binding::{BindError, Binder, Bound, Plan};
-use crate::config::{Config, Sync};
+use crate::config::Config;
 use crate::journal::{AppendError, SegmentFile};
 use crate::lock::lock;
 use crate::manifest::{Manifest, RunEntry, Tallies};
@@ -81,30 +81,34 @@ struct Checkpoint {
 impl Shared {
     /// The keeper's life, until the almanac is closed.
     pub fn keep(&self) {
-        let round = match self.config.sync {
-            Sync::Always => ROUND,
-            Sync::Every(every) => every.min(ROUND),
-        };
-        let mut looked_at: Option<Instant> = None;
         loop {
             let mut signals = lock(&self.signals);
             if !signals.wake && !signals.stop {
-                signals = self.bell.wait_timeout(signals, round).unwrap_or_else(PoisonError::into_inner).0;
+                signals = self.bell.wait_timeout(signals, ROUND).unwrap_or_else(PoisonError::into_inner).0;
             }
             if signals.stop {
                 return;
             }
-            let called = std::mem::take(&mut signals.wake);
+            signals.wake = false;
             drop(signals);
-            _ = self.sync_journal();
-            if called || looked_at.is_none_or(|at| at.elapsed() >= ROUND) {
-                let trouble = self.tend(false).err().map(|error| error.to_string());
-                if trouble.is_some() {
-                    // What failed is tried again, but not in a hurry.
-                    std::thread::sleep(Duration::from_millis(100));
-                }
-                looked_at = Some(Instant::now());
+            if self.tend(false).is_err() {
+                // What failed is tried again, but not in a hurry.
+                std::thread::sleep(Duration::from_millis(100));
             }
+        }
+    }
+
+    /// Makes commits durable from time to time, until the almanac is closed. A thread of its own,
+    /// because the keeper may be busy for longer.
+    pub fn sync_every(&self, time: Duration) {
+        let mut signals = lock(&self.signals);
+        while !signals.stop {
+            signals = self.tick.wait_timeout(signals, time).unwrap_or_else(PoisonError::into_inner).0;
+            drop(signals);
+            if self.sync_journal().is_err() {
+                return;
+            }
+            signals = lock(&self.signals);
         }
     }
 

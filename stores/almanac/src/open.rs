@@ -48,6 +48,7 @@ pub(crate) fn open(disk: Arc<dyn Disk>, config: Config, clock: Arc<dyn Clock>) -
         // The keeper looks around at once: free segments are to be made.
         signals: Mutex::new(Signals { wake: true, stop: false }),
         bell: Condvar::new(),
+        tick: Condvar::new(),
         calm: Condvar::new(),
         closing: AtomicBool::new(false),
         poison: OnceLock::new(),
