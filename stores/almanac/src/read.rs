@@ -273,7 +273,7 @@ fn scan(state: &mut State, hand: &mut Hand<'_>, shard: ShardId, scan: &Scan) -> 
             break Some(start);
         }
         // While blocks are missing, those are named that will be needed too, to be loaded together.
-        if missed > 0 && start > scan.from && pass.rows.len() + missed >= scan.limit {
+        if missed >= scan.limit && start > scan.from {
             break None;
         }
         let (shelved, number) = ahead.take();
