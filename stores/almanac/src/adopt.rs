@@ -30,13 +30,8 @@ pub(crate) fn adopt(
     let place = enter_keys(state, bound);
     let mut state = lock(state);
     let frozen = state.frozen.take();
-    let mut retired = Vec::new();
-    for (old, then) in &plan.runs {
-        let is_carried = bound.carried.iter().any(|(carried, _)| carried == old);
-        if is_carried || then.living() == 0 {
-            retired.extend(state.shelf.take(*old).map(|now| (*old, now)));
-        }
-    }
+    let replaced = plan.runs.iter().filter(|run| bound.replaces(run));
+    let retired: Vec<(u16, Shelved)> = replaced.filter_map(|(old, _)| Some((*old, state.shelf.take(*old)?))).collect();
     if let (Some(place), Some(run)) = (place, &bound.run) {
         let shelved = Shelved { run: Arc::clone(run), deaths: Arc::default() };
         state.shelf.put(place, shelved);

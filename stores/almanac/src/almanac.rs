@@ -9,7 +9,6 @@
 
 use std::any::Any;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
@@ -148,11 +147,9 @@ fn start(
     work: impl FnOnce(&Shared) + Send + 'static,
 ) -> Result<JoinHandle<()>, OpenError> {
     let shared = Arc::clone(shared);
-    let panicked = format!("the {name} met a bug and panicked; its message is in the log");
     let run = move || {
-        if catch_unwind(AssertUnwindSafe(|| work(&shared))).is_err() {
-            _ = shared.poison(panicked);
-        }
+        let _vigil = Vigil(&shared);
+        work(&shared);
     };
     let thread = std::thread::Builder::new().name(format!("punctual-{name}")).spawn(run);
     thread.map_err(OpenError::io(format!("the {name}'s thread could not be started")))
@@ -195,7 +192,9 @@ pub(crate) struct Vigil<'a>(pub &'a Shared);
 impl Drop for Vigil<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            _ = self.0.poison("a thread panicked while it changed something".to_owned());
+            _ = self.0.poison(
+                "a thread met a bug and panicked while it changed something; its message is in the log".to_owned(),
+            );
         }
     }
 }
@@ -241,9 +240,7 @@ impl Shared {
         self.recent_bytes.store(state.active.bytes(), Ordering::Relaxed);
         let is_frozen = state.frozen.is_some();
         drop(state);
-        let due =
-            self.recent_bytes.load(Ordering::Relaxed) >= self.config.recent() || journal.bytes() >= self.config.journal;
-        if (due && !is_frozen) || journal.free() < self.config.reserve_segments() {
+        if (!is_frozen && self.is_due(journal)) || journal.free() < self.config.reserve_segments() {
             self.wake_keeper();
         }
         Ok(())

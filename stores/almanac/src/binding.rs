@@ -50,6 +50,13 @@ pub(crate) struct Bound {
     pub borrowed: HashMap<Address, u32, FixedState>,
 }
 
+impl Bound {
+    /// Whether a run of the plan does not count any more: all of it was dead, or what lived is in the new one.
+    pub fn replaces(&self, (place, then): &(u16, Shelved)) -> bool {
+        then.living() == 0 || self.carried.iter().any(|(carried, _)| carried == place)
+    }
+}
+
 /// No row of the new run.
 pub(crate) const NONE: u32 = u32::MAX;
 
@@ -144,10 +151,8 @@ impl Binder<'_> {
             Body::Here => writer.push(shard, row, &[])?,
             Body::Borrowed(address) => {
                 let (_, lender) = plan.runs.iter().find(|(place, _)| *place == address.run).expect(LENDER);
-                let number = lender.run.block_of(address.ordinal);
-                let block = self.blocks.load(&lender.run, number)?;
-                let index = address.ordinal - lender.run.ordinals(number).start;
-                let ordinal = writer.push(shard, row, block.row(index as usize).body())?;
+                let (block, index) = self.blocks.load_row(&lender.run, address.ordinal)?;
+                let ordinal = writer.push(shard, row, block.row(index).body())?;
                 bound.borrowed.insert(address, ordinal);
                 ordinal
             }

@@ -61,6 +61,12 @@ impl Blocks {
         self.cache.get_or_insert_with(&(run.number(), block as u32), || run.read_block(block).map(Arc::new))
     }
 
+    /// The block with the row of this ordinal, read if it must be, and which row of the block it is.
+    pub fn load_row(&self, run: &Run, ordinal: u32) -> Result<(Arc<Block>, usize), ReadError> {
+        let (block, index) = run.locate(ordinal);
+        Ok((self.load(run, block)?, index))
+    }
+
     /// Drops all blocks of the run with this number.
     pub fn forget(&self, run: u64) {
         self.cache.retain(|(number, _), _| *number != run);

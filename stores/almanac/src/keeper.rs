@@ -16,7 +16,7 @@ use crate::adopt::{adopt, forget_keys};
 use crate::almanac::{Shared, Vigil};
 use crate::binding::{BindError, Binder, Bound, Plan};
 use crate::config::Config;
-use crate::journal::{AppendError, SegmentFile};
+use crate::journal::{AppendError, Journal, SegmentFile};
 use crate::lock::lock;
 use crate::manifest::{Manifest, RunEntry, Tallies};
 use crate::recent::Frozen;
@@ -73,8 +73,6 @@ struct Checkpoint {
     plan: Plan,
     /// The manifest as it is to be; the new run is still missing from it.
     manifest: Manifest,
-    /// The last segment that is not needed any more when it is done.
-    through: u64,
     bound: Option<Bound>,
 }
 
@@ -121,7 +119,7 @@ impl Shared {
         let room = self.refill();
         let result = loop {
             if desk.open.is_none() {
-                if !forced && !self.is_due() {
+                if !forced && !self.is_due(&lock(&self.journal)) {
                     break Ok(());
                 }
                 desk.open = Some(self.freeze(desk.next_run)?);
@@ -151,9 +149,8 @@ impl Shared {
     }
 
     /// Whether recent rows or the journal have grown enough.
-    fn is_due(&self) -> bool {
-        self.recent_bytes.load(Ordering::Relaxed) >= self.config.recent()
-            || lock(&self.journal).bytes() >= self.config.journal
+    pub fn is_due(&self, journal: &Journal) -> bool {
+        self.recent_bytes.load(Ordering::Relaxed) >= self.config.recent() || journal.bytes() >= self.config.journal
     }
 
     /// Keeps free segments ready.
@@ -188,7 +185,7 @@ impl Shared {
             tallies: Arc::clone(&state.tallies),
         };
         let plan = Plan { rows, runs, full_size: self.config.recent() as u64 };
-        Ok(Checkpoint { plan, manifest, through: journal.number(), bound: None })
+        Ok(Checkpoint { plan, manifest, bound: None })
     }
 
     /// Brings the open checkpoint to its end.
@@ -202,7 +199,7 @@ impl Shared {
         }
         self.replace_manifest(&checkpoint.manifest)?;
         desk.next_run += 1;
-        let Checkpoint { plan, manifest, through, bound } = desk.open.take().expect("it was just there");
+        let Checkpoint { plan, manifest, bound } = desk.open.take().expect("it was just there");
         let bound = bound.expect("it was just bound");
         let (retired, frozen) = adopt(&self.state, &plan, &bound, manifest.tallies);
         // What is large is dropped without a lock, and the layer's memory is used again.
@@ -219,7 +216,7 @@ impl Shared {
             _ = self.disk.remove(&file_name(run.run.number()));
         }
         let keep = free_segments(&self.config);
-        let surplus = lock(&self.journal).release(through, keep);
+        let surplus = lock(&self.journal).release(manifest.first_segment, keep);
         for segment in surplus {
             _ = self.disk.remove(&segment.name);
         }
@@ -260,16 +257,14 @@ impl Shared {
 impl Checkpoint {
     /// Enters what was bound into the manifest.
     fn complete(&mut self, bound: &Bound) {
-        let stays = |(place, run): &&(u16, Shelved)| {
-            run.living() > 0 && bound.carried.iter().all(|(carried, _)| carried != place)
-        };
         let entry = |run: &Shelved| RunEntry {
             number: run.run.number(),
             rows: run.run.rows(),
             bytes: run.run.file_bytes(),
             deaths: Arc::clone(&run.deaths),
         };
-        self.manifest.runs = self.plan.runs.iter().filter(stays).map(|(_, run)| entry(run)).collect();
+        self.manifest.runs =
+            self.plan.runs.iter().filter(|run| !bound.replaces(run)).map(|(_, run)| entry(run)).collect();
         if let Some(run) = &bound.run {
             let run = Shelved { run: Arc::clone(run), deaths: Arc::default() };
             self.manifest.runs.push(entry(&run));

@@ -8,14 +8,14 @@ use std::cmp::Reverse;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
-use punctual_core::Timestamp;
 use punctual_core::store::{Bodies, Find, Key, Position, Row, Scan, ShardId, StoreError, Table};
 
 use crate::address::Address;
 use crate::blocks::Blocks;
-use crate::recent::Body;
+use crate::lock::lock;
+use crate::recent::{Body, Rows, SlotId};
 use crate::row::{KeyText, group_hash};
 use crate::run::{Block, Run};
 use crate::shelf::Shelved;
@@ -77,9 +77,8 @@ impl Hand<'_> {
     /// The row at an address.
     fn row(&mut self, state: &State, address: Address) -> Option<(Arc<Block>, usize)> {
         let run = &state.shelf.get(address.run).expect("an address names a run on the shelf").run;
-        let block = run.block_of(address.ordinal);
-        let index = address.ordinal - run.ordinals(block).start;
-        Some((self.block(run, block)?, index as usize))
+        let (block, index) = run.locate(address.ordinal);
+        Some((self.block(run, block)?, index))
     }
 
     /// A recent row, with its body if that is wanted; `None` if the body's block is missing.
@@ -97,11 +96,12 @@ impl Hand<'_> {
 
 impl<'a> Reader<'a> {
     pub fn get(&self, shard: ShardId, keys: &[Key], bodies: Bodies) -> Result<Vec<Option<Row>>, StoreError> {
+        let keys: Vec<(u64, KeyText<'_>)> =
+            keys.iter().map(KeyText::of).map(|key| (key.hash(shard, Table::Live), key)).collect();
         let found = self.attempt(|state, hand| {
             // Many cold lines of memory are waited for at once here, and one by one below.
-            let hashes = keys.iter().map(|key| KeyText::of(key).hash(shard, Table::Live));
-            state.shelf.keys().warm(hashes);
-            keys.iter().map(|key| get(state, hand, shard, KeyText::of(key), bodies)).collect::<Vec<_>>()
+            state.shelf.keys().warm(keys.iter().map(|(hash, _)| *hash));
+            keys.iter().map(|(hash, key)| get(state, hand, shard, *hash, *key, bodies)).collect::<Vec<_>>()
         })?;
         Ok(found.into_iter().map(|found| found.map(|found| found.read(bodies))).collect())
     }
@@ -156,7 +156,8 @@ impl<'a> Reader<'a> {
         let mut members: BTreeMap<u64, Vec<(u64, u32)>> = BTreeMap::new();
         loop {
             // What a run says of a group never changes, so it is asked without the lock.
-            let runs: Vec<Arc<Run>> = self.lock().shelf.runs().map(|(_, shelved)| Arc::clone(&shelved.run)).collect();
+            let runs: Vec<Arc<Run>> =
+                lock(self.state).shelf.runs().map(|(_, shelved)| Arc::clone(&shelved.run)).collect();
             for run in runs {
                 if let Entry::Vacant(unasked) = members.entry(run.number()) {
                     unasked.insert(run.group(hash, find.from_seq, find.limit)?);
@@ -177,7 +178,7 @@ impl<'a> Reader<'a> {
         let mut hand = Hand { cache: self.blocks, held: BTreeMap::new(), missing: Vec::new() };
         let mut unreadable = None;
         loop {
-            let result = attempt(&mut self.lock(), &mut hand);
+            let result = attempt(&mut lock(self.state), &mut hand);
             if hand.missing.is_empty() {
                 return Ok(result);
             }
@@ -199,18 +200,20 @@ impl<'a> Reader<'a> {
     }
 
     fn is_gone(&self, run: &Run, block: usize) -> bool {
-        let state = self.lock();
+        let state = lock(self.state);
         let shelved = state.shelf.runs().find(|(_, shelved)| shelved.run.number() == run.number());
         shelved.is_none_or(|(_, shelved)| shelved.is_dead(block))
     }
-
-    fn lock(&self) -> std::sync::MutexGuard<'a, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
-fn get(state: &State, hand: &mut Hand<'_>, shard: ShardId, key: KeyText<'_>, bodies: Bodies) -> Option<Found> {
-    let hash = key.hash(shard, Table::Live);
+fn get(
+    state: &State,
+    hand: &mut Hand<'_>,
+    shard: ShardId,
+    hash: u64,
+    key: KeyText<'_>,
+    bodies: Bodies,
+) -> Option<Found> {
     if let Some(stand) = state.find_recent(hash, key, shard, Table::Live) {
         return hand.recent(state, stand, bodies);
     }
@@ -353,23 +356,28 @@ impl Pass<'_> {
 /// The recent rows of a scan, as many as it can need.
 fn scan_recent(state: &mut State, shard: ShardId, scan: &Scan) -> Vec<(Position, Passed)> {
     let State { active, frozen, .. } = state;
-    let topic = scan.topic.as_ref().map(|topic| topic.as_bytes());
     let mut passed = Vec::new();
     let rows = Arc::clone(active.rows());
     if let Some(index) = active.table(shard, scan.table) {
-        let wanted = index
-            .range(scan.from, scan.until)
-            .filter(|(_, slot)| topic.is_none_or(|topic| rows.row(*slot).0.topic() == topic));
-        passed.extend(wanted.take(scan.limit).map(|(at, slot)| (at, Passed::Recent(Stand::Active(slot)))));
+        let in_time = index.range(scan.from, scan.until);
+        passed.extend(wanted(in_time, &rows, scan).map(|(at, slot)| (at, Passed::Recent(Stand::Active(slot)))));
     }
     if let Some(frozen) = frozen {
         let rows = Arc::clone(frozen.layer().rows());
-        let wanted = frozen
-            .range(shard, scan.table, scan.from, scan.until)
-            .filter(|(_, slot)| topic.is_none_or(|topic| rows.row(*slot).0.topic() == topic));
-        passed.extend(wanted.take(scan.limit).map(|(at, slot)| (at, Passed::Recent(Stand::Frozen(slot)))));
+        let in_time = frozen.range(shard, scan.table, scan.from, scan.until);
+        passed.extend(wanted(in_time, &rows, scan).map(|(at, slot)| (at, Passed::Recent(Stand::Frozen(slot)))));
     }
     passed
+}
+
+/// Those of a layer's rows that a scan wants, as many as it can need.
+fn wanted(
+    in_time: impl Iterator<Item = (Position, SlotId)>,
+    rows: &Rows,
+    scan: &Scan,
+) -> impl Iterator<Item = (Position, SlotId)> {
+    let topic = scan.topic.as_ref().map(|topic| topic.as_bytes());
+    in_time.filter(move |(_, slot)| topic.is_none_or(|topic| rows.row(*slot).0.topic() == topic)).take(scan.limit)
 }
 
 /// The blocks of all runs that a scan has still to look at, by their first positions.
@@ -463,6 +471,3 @@ fn find(
     let next = (horizon < u64::MAX && found.len() < find.limit).then(|| horizon + 1);
     (found, next)
 }
-
-/// The time before which a scan stops is never that of a row.
-const _: () = assert!(Timestamp::LAST.as_millis() < Timestamp::NEVER.as_millis());

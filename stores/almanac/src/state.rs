@@ -229,9 +229,8 @@ impl State {
         let Some(second) = candidates.next() else { return Ok(Stand::Run(first)) };
         for address in [first, second].into_iter().chain(candidates) {
             let run = &self.shelf.get(address.run).expect("a candidate is on the shelf").run;
-            let block = run.block_of(address.ordinal);
-            let rows = blocks.load(run, block).map_err(ApplyError::Read)?;
-            let row = rows.row((address.ordinal - run.ordinals(block).start) as usize);
+            let (block, index) = blocks.load_row(run, address.ordinal).map_err(ApplyError::Read)?;
+            let row = block.row(index);
             if row.has_key(key) && row.position() == position {
                 return Ok(Stand::Run(address));
             }

@@ -1,21 +1,15 @@
 //! What the almanac relies on in a disk, real or simulated, as long as nothing goes wrong.
 #![allow(clippy::unwrap_used, reason = "it is a test")]
 
-use std::io::{self, ErrorKind};
+mod stage;
+
+use std::io::ErrorKind;
 use std::sync::Arc;
 
 use proptest::prelude::*;
 use punctual_almanac::{Directory, Disk, File, SimulatedDisk};
 
-fn content(file: &dyn File) -> Vec<u8> {
-    let mut bytes = vec![0; file.len().unwrap() as usize];
-    file.read_at(&mut bytes, 0).unwrap();
-    bytes
-}
-
-fn kind<T>(outcome: io::Result<T>) -> ErrorKind {
-    outcome.err().expect("it was to fail").kind()
-}
+use stage::files::{content, kind};
 
 /// What every disk must do as long as nothing goes wrong.
 fn keeps_the_contract(disk: &dyn Disk) {

@@ -1,23 +1,17 @@
 //! What the simulated disk makes of crashes, errors and lack of room.
 #![allow(clippy::unwrap_used, reason = "it is a test")]
 
+mod stage;
+
 use std::collections::BTreeSet;
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
 use std::sync::Arc;
 
 use punctual_almanac::{Call, Disk, Fault, File, SimulatedDisk};
 
+use stage::files::{content, kind};
+
 const EIO: Fault = Fault { call: Call::Sync, name_contains: "", after: 0, kind: ErrorKind::Other, lasting: false };
-
-fn content(file: &dyn File) -> Vec<u8> {
-    let mut bytes = vec![0; file.len().unwrap() as usize];
-    file.read_at(&mut bytes, 0).unwrap();
-    bytes
-}
-
-fn kind<T>(outcome: io::Result<T>) -> ErrorKind {
-    outcome.err().expect("it was to fail").kind()
-}
 
 /// A file with these bytes, durable as its name is.
 fn durable(disk: &SimulatedDisk, name: &str, bytes: &[u8]) -> Arc<dyn File> {

@@ -6,7 +6,7 @@ use super::look::{Look, SeenRun};
 use super::report::Report;
 use crate::disk::Disk;
 use crate::error::{Damage, OpenError};
-use crate::journal::Standing;
+use crate::journal::SegmentStanding;
 use crate::manifest::Manifest;
 use crate::run::{self, Run};
 use crate::shelf::Shelved;
@@ -127,7 +127,7 @@ impl Report {
         self.runs = look.runs.len();
         self.run_rows = look.runs.iter().map(|seen| u64::from(seen.entry.rows)).sum();
         for segment in &look.journal.segments {
-            if let Standing::Live { records, .. } = segment.standing {
+            if let SegmentStanding::Live { records, .. } = segment.standing {
                 self.segments += 1;
                 self.records += records;
             }

@@ -161,9 +161,8 @@ impl<'a> Rows<'a> {
                     Body::Here => Some(row.body().len()),
                     Body::Borrowed(address) => {
                         let run = &self.shelf.get(address.run)?.run;
-                        let block = run.block_of(address.ordinal);
-                        let rows = self.blocks.load(run, block).ok()?;
-                        Some(rows.row((address.ordinal - run.ordinals(block).start) as usize).body().len())
+                        let (block, index) = self.blocks.load_row(run, address.ordinal).ok()?;
+                        Some(block.row(index).body().len())
                     }
                 };
                 wanted(&row).then(|| Listed::Row(ListedRow::new(*shard, row, length(), None)))

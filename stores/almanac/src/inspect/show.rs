@@ -8,7 +8,7 @@ use super::look::Look;
 use super::rows::Rows;
 use crate::disk::Disk;
 use crate::error::{Damage, OpenError};
-use crate::journal::Standing;
+pub use crate::journal::SegmentStanding;
 use crate::manifest;
 use crate::run;
 
@@ -84,26 +84,6 @@ pub struct SegmentContents {
     pub standing: SegmentStanding,
 }
 
-/// What a file of the journal is good for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SegmentStanding {
-    /// Its records count.
-    Live {
-        /// The sequence of its first record.
-        first: u64,
-        /// How many records can be read.
-        records: u64,
-        /// Where they end in the file.
-        end: u64,
-    },
-    /// What it holds is in runs; it will be written over.
-    Free,
-    /// Nothing was ever written to it.
-    Blank,
-    /// It cannot be read.
-    Unreadable,
-}
-
 /// A table of a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableContents {
@@ -151,12 +131,7 @@ impl Contents {
             version: segment.number.and_then(|_| version(&segment.name, 8)),
             number: segment.number,
             bytes: segment.bytes,
-            standing: match segment.standing {
-                Standing::Live { first, records, end } => SegmentStanding::Live { first, records, end },
-                Standing::Free => SegmentStanding::Free,
-                Standing::Blank => SegmentStanding::Blank,
-                Standing::Unreadable => SegmentStanding::Unreadable,
-            },
+            standing: segment.standing,
         });
         let (runs, segments) = (runs.collect(), segments.collect());
         let table = |((shard, table), count): (_, super::look::Count)| TableContents {

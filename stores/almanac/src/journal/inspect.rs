@@ -36,26 +36,26 @@ pub(crate) struct InspectedSegment {
     pub bytes: u64,
     /// Its number in the journal, if it has one.
     pub number: Option<u64>,
-    pub standing: Standing,
+    pub standing: SegmentStanding,
 }
 
 /// What a file of the journal is good for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Standing {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SegmentStanding {
     /// Its records count.
     Live {
         /// The sequence of its first record.
         first: u64,
         /// How many records can be read.
         records: u64,
-        /// Where they end.
+        /// Where they end in the file.
         end: u64,
     },
     /// What it holds is in runs; it will be written over.
     Free,
     /// Nothing was ever written to it.
     Blank,
-    /// Its head cannot be read.
+    /// It cannot be read.
     Unreadable,
 }
 
@@ -76,7 +76,7 @@ pub(crate) fn inspect(
             Ok(looked) => looked,
             Err(error) => {
                 inspected.damage.push(unreadable(name, 0, error)?);
-                (InspectedSegment::new(name, 0, Standing::Unreadable), None)
+                (InspectedSegment::new(name, 0, SegmentStanding::Unreadable), None)
             }
         };
         match used {
@@ -101,7 +101,7 @@ pub(crate) fn inspect(
             Ok(()) => Some(inspected.records(&bytes, head, next, &mut segment, &mut each)),
             Err(error) => {
                 inspected.damage.push(unreadable(&segment.name, 0, error)?);
-                segment.standing = Standing::Unreadable;
+                segment.standing = SegmentStanding::Unreadable;
                 next.map(|next| next - 1).or(last)
             }
         };
@@ -156,13 +156,13 @@ impl Inspected {
         if next.is_none() && is_torn(&bytes[offset..], last + 1) {
             self.torn = Some((name, offset as u64));
         }
-        segment.standing = Standing::Live { first: head.first, records, end: offset as u64 };
+        segment.standing = SegmentStanding::Live { first: head.first, records, end: offset as u64 };
         last
     }
 }
 
 impl InspectedSegment {
-    fn new(name: &str, bytes: u64, standing: Standing) -> InspectedSegment {
+    fn new(name: &str, bytes: u64, standing: SegmentStanding) -> InspectedSegment {
         InspectedSegment { name: name.to_owned(), bytes, number: None, standing }
     }
 }
@@ -177,7 +177,7 @@ fn look(
     inspected: &mut Inspected,
 ) -> io::Result<(InspectedSegment, Used)> {
     let file = disk.open(name)?;
-    let mut segment = InspectedSegment::new(name, file.len()?, Standing::Blank);
+    let mut segment = InspectedSegment::new(name, file.len()?, SegmentStanding::Blank);
     if segment.bytes < RECORDS as u64 {
         // Its making was cut short, so nothing was ever written to it.
         return Ok((segment, None));
@@ -193,7 +193,7 @@ fn look(
             if whole != bytes {
                 inspected.half_heads.push(name.to_owned());
             }
-            segment.standing = Standing::Free;
+            segment.standing = SegmentStanding::Free;
             return Ok((segment, (head.number >= first_segment).then_some((head, file))));
         }
         Beginning::Newer(found) => {
@@ -204,7 +204,7 @@ fn look(
             inspected.damage.push(Damage { file: name.to_owned(), offset: 0, what });
         }
     }
-    segment.standing = Standing::Unreadable;
+    segment.standing = SegmentStanding::Unreadable;
     Ok((segment, None))
 }
 

@@ -22,7 +22,8 @@ use std::sync::Arc;
 use crate::disk::{Disk, File};
 use record::{HEAD, RECORDS, SegmentHead, seal};
 
-pub(crate) use inspect::{Inspected, Standing, inspect, unreadable};
+pub use inspect::SegmentStanding;
+pub(crate) use inspect::{Inspected, inspect, unreadable};
 pub(crate) use replay::Replay;
 pub(crate) use segment::SegmentFile;
 
@@ -159,11 +160,11 @@ impl Journal {
         self.free.push(file);
     }
 
-    /// The segments up to this number are not needed any more; gives back those that are more than
+    /// The segments before this number are not needed any more; gives back those that are more than
     /// `keep` free ones or of another size, to be removed.
-    pub fn release(&mut self, through: u64, keep: usize) -> Vec<SegmentFile> {
+    pub fn release(&mut self, first_needed: u64, keep: usize) -> Vec<SegmentFile> {
         let mut surplus = Vec::new();
-        while self.closed.front().is_some_and(|(number, _)| *number <= through) {
+        while self.closed.front().is_some_and(|(number, _)| *number < first_needed) {
             let (_, file) = self.closed.pop_front().expect("it was just looked at");
             let of_use = file.capacity == self.segment && self.free.len() < keep;
             if of_use { &mut self.free } else { &mut surplus }.push(file);

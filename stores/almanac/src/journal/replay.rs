@@ -14,7 +14,6 @@ use super::record::{Beginning, RECORDS, Record, SegmentHead, VERSION, first_reco
 use super::{Journal, SegmentFile};
 use crate::disk::Disk;
 use crate::error::{Damage, OpenError};
-use crate::payload::Malformed;
 
 /// The journal's files, looked at but not yet read.
 pub(crate) struct Replay {
@@ -39,14 +38,6 @@ impl Found<'_> {
     /// The damage of which this record would be the place.
     pub fn damage(&self, what: &str) -> Damage {
         Damage { file: self.file.to_owned(), offset: self.offset, what: what.to_owned() }
-    }
-}
-
-impl From<Malformed> for OpenError {
-    /// Replaced by the reader, who knows the place.
-    fn from(Malformed: Malformed) -> OpenError {
-        let what = "the record's checksum is right, but it cannot be understood".to_owned();
-        OpenError::Damaged(Damage { file: "journal".to_owned(), offset: 0, what })
     }
 }
 

@@ -173,6 +173,12 @@ impl Run {
         self.index.block_of(ordinal)
     }
 
+    /// The block that has the row with this ordinal, and which row of the block it is.
+    pub fn locate(&self, ordinal: u32) -> (usize, usize) {
+        let block = self.block_of(ordinal);
+        (block, (ordinal - self.ordinals(block).start) as usize)
+    }
+
     /// The blocks of a shard's table that may hold rows from this position on.
     pub fn blocks_from(&self, shard: ShardId, table: Table, from: Position) -> Range<usize> {
         self.index.blocks_from(shard, table, from)

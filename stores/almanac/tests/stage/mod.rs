@@ -4,6 +4,7 @@
 #![allow(dead_code, reason = "each test uses its part")]
 
 pub mod chance;
+pub mod files;
 pub mod model;
 pub mod scene;
 pub mod work;

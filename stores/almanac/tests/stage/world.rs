@@ -203,20 +203,22 @@ impl World {
     }
 
     fn commit_batches(&mut self, almanac: &Almanac, batches: Vec<Batch>, after: Model) -> Result<(), StoreError> {
-        match almanac.commit(batches) {
-            Ok(verdicts) => {
-                assert!(verdicts.iter().all(Result::is_ok), "{verdicts:?}");
-                self.confirmed.push(after);
-                if self.config.sync == Sync::Always {
-                    self.covered();
-                }
-                Ok(())
-            }
-            Err(error) => {
-                self.unclear.push(after);
-                Err(error)
-            }
+        let verdicts = self.note(almanac.commit(batches), after)?;
+        assert!(verdicts.iter().all(Result::is_ok), "{verdicts:?}");
+        Ok(())
+    }
+
+    /// Notes what a commit has brought about, or may have.
+    fn note<T>(&mut self, outcome: Result<T, StoreError>, after: Model) -> Result<T, StoreError> {
+        if outcome.is_err() {
+            self.unclear.push(after);
+            return outcome;
         }
+        self.confirmed.push(after);
+        if self.config.sync == Sync::Always {
+            self.covered();
+        }
+        outcome
     }
 
     /// Some writer that lost its shard comes between.
@@ -228,19 +230,12 @@ impl World {
         let new = self.work.batch(other, &model, &mut self.chance);
         let mut after = model;
         after.apply(&new);
-        match almanac.commit(vec![old, new]) {
+        match self.note(almanac.commit(vec![old, new]), after) {
             Ok(verdicts) => {
                 assert!(verdicts[0].is_err() && verdicts[1].is_ok(), "{verdicts:?}");
-                self.confirmed.push(after);
-                if self.config.sync == Sync::Always {
-                    self.covered();
-                }
                 Ok(())
             }
-            Err(error) => {
-                self.unclear.push(after);
-                self.failed(&error)
-            }
+            Err(error) => self.failed(&error),
         }
     }
 
