@@ -7,7 +7,7 @@ use crate::settings::{QueueSettings, TopicSettings};
 use crate::shard::Counts;
 use crate::state::{Ending, Reason};
 use crate::store::Key;
-use crate::task::Headers;
+use crate::task::{Form, Headers};
 use crate::time::{Millis, Timestamp};
 
 /// The answer to a command.
@@ -34,7 +34,7 @@ pub enum Answer {
     Extended(Timestamp),
     /// To `Replay` of one task or delivery.
     Replayed,
-    /// To `Purge` of one dead letter.
+    /// To `Purge` of one dead letter and `Forget` of one finished task.
     Purged,
     /// To `Sweep`.
     Swept(Swept),
@@ -145,6 +145,8 @@ pub struct Delivery {
     pub queue: Name,
     /// What to work on.
     pub body: Bytes,
+    /// How the body was handed in.
+    pub form: Form,
     /// What came along with it.
     pub headers: Headers,
     /// The task's routing key.
@@ -253,10 +255,34 @@ pub enum Refused {
         /// Where the delivery stands now; `None` if it is not there any more.
         now: Option<Standing>,
     },
-    /// There is nothing under this name to replay or purge.
+    /// There is nothing under this name to replay, purge or forget.
     #[error("there is no such dead letter or finished task")]
     NothingThere,
     /// Settings that contradict themselves.
     #[error("these settings cannot be kept: {0}")]
     BadSettings(String),
+}
+
+impl Refused {
+    /// Whether the same request may be carried out later, once there is room or a pause is over.
+    pub fn is_temporary(&self) -> bool {
+        matches!(self, Refused::TopicPaused(_) | Refused::RateLimited { .. } | Refused::QueueFull(_))
+    }
+
+    /// The word for it in metrics and on the wire. It never changes.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Refused::BodyTooLarge { .. } => "body-too-large",
+            Refused::HeadersTooLarge { .. } => "headers-too-large",
+            Refused::TopicPaused(_) => "topic-paused",
+            Refused::RateLimited { .. } => "rate-limited",
+            Refused::NoSuchTopic(_) => "no-such-topic",
+            Refused::NoSuchQueue(_) => "no-such-queue",
+            Refused::QueueFull(_) => "queue-full",
+            Refused::NotEmpty { .. } => "not-empty",
+            Refused::LeaseLost { .. } => "lease-lost",
+            Refused::NothingThere => "nothing-there",
+            Refused::BadSettings(_) => "bad-settings",
+        }
+    }
 }

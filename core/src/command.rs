@@ -7,7 +7,7 @@ use crate::name::Name;
 use crate::settings::{QueueSettings, TopicSettings};
 use crate::shard::Unit;
 use crate::store::Key;
-use crate::task::Task;
+use crate::task::{Form, Task};
 use crate::time::{Millis, Timestamp};
 
 /// A command to one shard.
@@ -53,6 +53,15 @@ pub enum Command {
     Replay(Selected),
     /// Remove a dead letter.
     Purge(Selected),
+    /// Remove a finished task from the history before its time is over, as when it is kept elsewhere.
+    Forget {
+        /// Its topic.
+        topic: Name,
+        /// Its id.
+        id: Name,
+        /// When it finished. What has been handed out again since is not meant any more.
+        finished_at: Timestamp,
+    },
     /// Change all tasks that match, page by page.
     Sweep(Box<Sweep>),
     /// Create a topic or change its settings.
@@ -137,8 +146,8 @@ pub struct Reschedule {
     pub shift: Option<Shift>,
     /// Its priority.
     pub priority: Option<u32>,
-    /// Its body.
-    pub body: Option<Bytes>,
+    /// Its body, and how that was handed in.
+    pub body: Option<(Form, Bytes)>,
 }
 
 /// How a due time moves.

@@ -3,6 +3,7 @@
 //! - [`Task`], [`Command`], [`Reply`] and their parts are the vocabulary.
 //! - [`Shard`] is the state machine that carries commands out.
 //! - [`Board`] is where consumers wait.
+//! - [`Event`] is what happened, for those who watch.
 //! - [`store`] is the contract under all of it, with the suite that every store must pass.
 //!
 //! Nothing in here reads a clock, draws randomness, starts a thread or touches a file: the linter
@@ -11,6 +12,7 @@
 mod answer;
 mod board;
 mod command;
+mod event;
 mod name;
 mod pattern;
 mod rate;
@@ -25,11 +27,12 @@ pub mod view;
 pub use answer::{Answer, Delivery, Lease, Refused, Reply, Ruling, ScheduleOutcome, Scheduled, Standing, Swept};
 pub use board::{Board, Posted, Reserve, Ticket};
 pub use command::{Back, Command, Matching, Reschedule, Schedule, Selected, Shift, Sweep, SweepAction, TimeRange};
+pub use event::{Event, What};
 pub use name::{BadName, Name};
 pub use pattern::Pattern;
 pub use rate::TokenBucket;
 pub use settings::{Backoff, Binding, DEFAULT_PRIORITY, Overflow, QueueSettings, Rate, Retry, TopicSettings};
 pub use shard::{Counts, Forward, OpenError, Output, QueueCounts, Request, Shard, ShardConfig, TopicCounts, Unit};
 pub use state::{Death, Ending, Part, Phase, Reason, State};
-pub use task::{Headers, Limits, Task, When};
+pub use task::{Form, Headers, Limits, Task, When};
 pub use time::{Clock, Millis, Timestamp};

@@ -99,6 +99,10 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// All reasons.
+    pub const ALL: [Reason; 5] =
+        [Reason::Rejected, Reason::OutOfAttempts, Reason::Expired, Reason::PushedOut, Reason::Unrouted];
+
     /// The word for it in headers, metrics and messages.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -11,6 +11,19 @@ use crate::time::{Millis, Timestamp};
 /// Names and values that travel with a body.
 pub type Headers = Vec<(String, String)>;
 
+/// How a body was handed in, so that a door that speaks text gives it back as it came. It changes
+/// nothing about the body: whoever handed it in vouches for what it says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Form {
+    /// As any bytes.
+    #[default]
+    Bytes,
+    /// As a text, in UTF-8.
+    Text,
+    /// As a JSON value, in UTF-8.
+    Json,
+}
+
 /// A task to schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Task {
@@ -20,6 +33,8 @@ pub struct Task {
     pub id: Option<Name>,
     /// What is handed to the consumer.
     pub body: Bytes,
+    /// How the body was handed in.
+    pub form: Form,
     /// What is handed over along with the body.
     pub headers: Headers,
     /// What bindings look at.
@@ -45,6 +60,7 @@ impl Task {
             topic,
             id: None,
             body: body.into(),
+            form: Form::default(),
             headers: Headers::new(),
             routing_key: None,
             when: When::After(Millis::ZERO),
@@ -60,6 +76,13 @@ impl Task {
     #[must_use]
     pub fn id(mut self, id: Name) -> Task {
         self.id = Some(id);
+        self
+    }
+
+    /// The same task with a body that was handed in like this.
+    #[must_use]
+    pub fn form(mut self, form: Form) -> Task {
+        self.form = form;
         self
     }
 
@@ -129,12 +152,15 @@ impl Limits {
         if body.len() > self.body_bytes {
             return Err(Refused::BodyTooLarge { bytes: body.len(), limit: self.body_bytes });
         }
-        // What Punctual itself says in headers must not push a task over the limit.
-        let own = headers.iter().filter(|(name, _)| !name.starts_with(HEADER_PREFIX));
-        let (entries, bytes) =
-            own.fold((0, 0), |(entries, bytes), (name, value)| (entries + 1, bytes + name.len() + value.len()));
-        if entries > Limits::HEADER_ENTRIES || bytes > Limits::HEADER_BYTES {
-            return Err(Refused::HeadersTooLarge { entries, bytes });
+        // What Punctual itself says in headers must not push a task over the limit. It has one of its own, since
+        // anybody could write such headers.
+        for is_ours in [false, true] {
+            let some = headers.iter().filter(|(name, _)| name.starts_with(HEADER_PREFIX) == is_ours);
+            let (entries, bytes) =
+                some.fold((0, 0), |(entries, bytes), (name, value)| (entries + 1, bytes + name.len() + value.len()));
+            if entries > Limits::HEADER_ENTRIES || bytes > Limits::HEADER_BYTES {
+                return Err(Refused::HeadersTooLarge { entries, bytes });
+            }
         }
         Ok(())
     }
@@ -146,31 +172,67 @@ impl Default for Limits {
     }
 }
 
-/// Lays headers and body into one piece: the headers' length in four bytes, the headers, the body.
-/// The body comes last so that it can be handed out as a slice, without a copy.
-pub(crate) fn pack(headers: &Headers, body: &Bytes) -> Bytes {
+/// What a row's unchanging part holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Content {
+    pub form: Form,
+    pub headers: Headers,
+    pub body: Bytes,
+}
+
+/// Where the form stands in the four bytes of the headers' length: in its top two bits, which no
+/// length reaches.
+const FORM_SHIFT: u32 = 30;
+
+/// Lays form, headers and body into one piece: the form and the headers' length in four bytes, the
+/// headers, the body. The body comes last so that it can be handed out as a slice, without a copy.
+pub(crate) fn pack(form: Form, headers: &Headers, body: &Bytes) -> Bytes {
     let headers = if headers.is_empty() {
         Vec::new()
     } else {
         postcard::to_stdvec(headers).expect("text can be laid out as bytes")
     };
     let mut packed = BytesMut::with_capacity(4 + headers.len() + body.len());
-    packed.put_u32_le(headers.len() as u32);
+    let length = headers.len() as u32;
+    assert!(length < 1 << FORM_SHIFT, "headers are limited, those that Punctual adds too");
+    packed.put_u32_le(length | form.number() << FORM_SHIFT);
     packed.put_slice(&headers);
     packed.put_slice(body);
     packed.freeze()
 }
 
 /// Takes apart what [`pack`] laid together.
-pub(crate) fn unpack(packed: &Bytes) -> (Headers, Bytes) {
-    let (length, rest) = packed.split_first_chunk::<4>().expect("a stored body starts with its headers' length");
-    let length = u32::from_le_bytes(*length) as usize;
+pub(crate) fn unpack(packed: &Bytes) -> Content {
+    let (start, rest) = packed.split_first_chunk::<4>().expect("a stored body starts with its headers' length");
+    let start = u32::from_le_bytes(*start);
+    let form = Form::of_number(start >> FORM_SHIFT);
+    let length = (start & ((1 << FORM_SHIFT) - 1)) as usize;
     let headers = if length == 0 {
         Headers::new()
     } else {
         postcard::from_bytes(&rest[..length]).expect("stored headers can be read back")
     };
-    (headers, packed.slice(4 + length..))
+    Content { form, headers, body: packed.slice(4 + length..) }
+}
+
+impl Form {
+    /// The number it is stored as. Rows that were written before there were forms have a zero.
+    fn number(self) -> u32 {
+        match self {
+            Form::Bytes => 0,
+            Form::Text => 1,
+            Form::Json => 2,
+        }
+    }
+
+    fn of_number(number: u32) -> Form {
+        match number {
+            0 => Form::Bytes,
+            1 => Form::Text,
+            2 => Form::Json,
+            _ => panic!("a newer version of Punctual wrote this row: do not go back to an older one"),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -178,12 +240,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers_and_body_come_back_as_they_went_in() {
+    fn form_headers_and_body_come_back_as_they_went_in() {
         for headers in [Headers::new(), vec![("a".into(), "b".into()), ("c".into(), String::new())]] {
             for body in [Bytes::new(), Bytes::from_static(b"\0\xff body")] {
-                assert_eq!(unpack(&pack(&headers, &body)), (headers.clone(), body));
+                for form in [Form::Bytes, Form::Text, Form::Json] {
+                    let content = Content { form, headers: headers.clone(), body: body.clone() };
+                    assert_eq!(unpack(&pack(form, &headers, &body)), content);
+                }
             }
         }
+    }
+
+    /// The bytes of rows that stand in stores that exist.
+    #[test]
+    fn bodies_from_before_there_were_forms_stay_readable() {
+        let headers = vec![("a".to_owned(), "b".to_owned())];
+        let body = Bytes::from_static(b"body");
+        let stored = Bytes::from_static(&[5, 0, 0, 0, 1, 1, b'a', 1, b'b', b'b', b'o', b'd', b'y']);
+        assert_eq!(unpack(&stored), Content { form: Form::Bytes, headers: headers.clone(), body: body.clone() });
+        assert_eq!(pack(Form::Bytes, &headers, &body), stored);
     }
 
     #[test]
@@ -201,6 +276,8 @@ mod tests {
         assert_eq!(limits.check(&Bytes::from_static(b"abc"), &headers(64)), Ok(()));
         assert!(limits.check(&Bytes::from_static(b"abcd"), &headers(0)).is_err());
         assert!(limits.check(&Bytes::new(), &headers(65)).is_err());
-        assert!(limits.check(&Bytes::new(), &vec![("n".into(), "v".repeat(16 << 10))]).is_err());
+        for name in ["n", "punctual-n"] {
+            assert!(limits.check(&Bytes::new(), &vec![(name.into(), "v".repeat(16 << 10))]).is_err());
+        }
     }
 }

@@ -11,7 +11,7 @@ use crate::name::Name;
 use crate::settings::Retry;
 use crate::state::{Death, Phase, State};
 use crate::store::{Bodies, Find, Key, Position, Row, Scan, ShardId, Store, StoreError, Table};
-use crate::task::{Headers, unpack};
+use crate::task::{Content, Form, Headers, unpack};
 use crate::time::{Millis, Timestamp};
 
 /// How many rows are looked at for one page, so that a filter that fits little cannot hold up the store.
@@ -28,6 +28,8 @@ pub struct TaskView {
     pub key: Option<Name>,
     /// What is (or was) handed over; empty if bodies were not asked for.
     pub body: Bytes,
+    /// How the body was handed in; bytes if bodies were not asked for.
+    pub form: Form,
     /// What goes along with the body; empty if bodies were not asked for.
     pub headers: Headers,
     /// What bindings look at.
@@ -230,14 +232,16 @@ impl Listing {
 }
 
 impl TaskView {
-    fn of(row: &Row, now: Timestamp) -> TaskView {
+    /// What a row says of its task.
+    pub fn of(row: &Row, now: Timestamp) -> TaskView {
         let state = State::decode(&row.state);
-        let (headers, body) = if row.body.is_empty() { Default::default() } else { unpack(&row.body) };
+        let Content { form, headers, body } = if row.body.is_empty() { Content::default() } else { unpack(&row.body) };
         TaskView {
             topic: Name::stored(row.key.topic()),
             id: Name::stored(row.key.id()),
             key: row.group.clone(),
             body,
+            form,
             headers,
             delivery: DeliveryView::of(row, &state, now),
             routing_key: state.routing_key,

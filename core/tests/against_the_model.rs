@@ -49,6 +49,11 @@ proptest! {
     }
 
     #[test]
+    fn nothing_differs_when_somebody_else_removes_history(plan in plan(Just(Room::Archived), 0..=3, true)) {
+        run(&plan);
+    }
+
+    #[test]
     fn nothing_differs_while_batches_are_on_their_way(plan in plan(Just(Room::Ample), 1..=3, false)) {
         run(&plan);
     }

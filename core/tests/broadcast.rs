@@ -5,8 +5,8 @@ mod center;
 
 use center::{Center, SHARD, at, name, task};
 use punctual_core::{
-    Answer, Binding, Command, Ending, Millis, Pattern, Reason, Reschedule, Ruling, Selected, Shift, Standing, Task,
-    TopicSettings, view,
+    Answer, Binding, Command, Ending, Form, Millis, Pattern, Reason, Reschedule, Ruling, Selected, Shift, Standing,
+    Task, TopicSettings, view,
 };
 
 fn feeds(bindings: &[(&str, &str)]) -> TopicSettings {
@@ -94,7 +94,8 @@ fn a_broadcast_task_moves_with_all_of_its_deliveries() {
     let mut center = Center::new();
     broadcast(&mut center);
     let shift = Some(Shift::In(Millis(500)));
-    let change = Reschedule { topic: name("t"), id: name("a"), shift, priority: None, body: Some("new".into()) };
+    let change =
+        Reschedule { topic: name("t"), id: name("a"), shift, priority: None, body: Some((Form::Bytes, "new".into())) };
     center.ask(Command::Reschedule(Box::new(change))).unwrap();
     assert!(center.take_from("mail", 9).is_empty());
     center.pass(500);

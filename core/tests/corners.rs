@@ -9,9 +9,9 @@ use center::{Center, SHARD, at, name, task};
 use punctual_core::store::{Batch, Store};
 use punctual_core::view::{self, DeliveryView};
 use punctual_core::{
-    Answer, Back, Backoff, Binding, Command, Delivery, Ending, Lease, Matching, Millis, Name, Overflow, QueueSettings,
-    Reason, Reply, Request, Reschedule, Retry, Ruling, Schedule, Selected, Shift, Standing, Sweep, SweepAction, Swept,
-    Task, TimeRange, TopicSettings, Unit,
+    Answer, Back, Backoff, Binding, Command, Delivery, Ending, Form, Lease, Matching, Millis, Name, Overflow,
+    QueueSettings, Reason, Reply, Request, Reschedule, Retry, Ruling, Schedule, Selected, Shift, Standing, Sweep,
+    SweepAction, Swept, Task, TimeRange, TopicSettings, Unit,
 };
 
 /// Leases of 100 ms and three attempts, 50 ms apart.
@@ -204,11 +204,12 @@ fn a_new_body_reaches_a_broadcast_delivery_that_was_given_back() {
     center.schedule(task("1", 0));
     let lease = take_from(&mut center, "a").lease;
     release(&mut center, &lease, Back::After(Millis::ZERO));
-    let body = Some(Bytes::from_static(b"new"));
+    let body = Some((Form::Text, Bytes::from_static(b"new")));
     let change = Reschedule { topic: name("t"), id: name("1"), shift: None, priority: None, body };
     assert!(center.ask(Command::Reschedule(Box::new(change))).is_ok());
     for queue in ["a", "b"] {
-        assert_eq!(take_from(&mut center, queue).body, "new");
+        let delivery = take_from(&mut center, queue);
+        assert_eq!((delivery.form, delivery.body.as_ref()), (Form::Text, &b"new"[..]));
     }
 }
 

@@ -7,8 +7,8 @@ use center::{Center, SHARD, at, name, task};
 use punctual_core::store::{Bodies, Position};
 use punctual_core::view::{self, Listing};
 use punctual_core::{
-    Answer, Command, Ending, Matching, Millis, Overflow, QueueSettings, Reason, Refused, Schedule, Selected, Standing,
-    Sweep, SweepAction, Swept, TimeRange, TopicSettings,
+    Answer, Binding, Command, Ending, Form, Matching, Millis, Overflow, Pattern, QueueSettings, Reason, Refused,
+    Schedule, Selected, ShardConfig, Standing, Sweep, SweepAction, Swept, TimeRange, TopicSettings,
 };
 
 fn bury(center: &mut Center, id: &str) {
@@ -94,9 +94,11 @@ fn dead_letters_are_listed_in_pages_in_the_order_of_their_deaths() {
 fn a_dead_letter_goes_on_to_another_topic_with_headers_that_say_why() {
     let mut center = Center::new();
     center.put_queue("t", QueueSettings { dead_letter: Some(name("graveyard")), ..QueueSettings::default() });
-    bury(&mut center, "a");
+    center.schedule(task("a", 0).form(Form::Json));
+    let lease = center.take_one().lease;
+    center.ask(Command::Reject { lease, note: Some("no".into()) }).unwrap();
     let forward = center.forwards.pop().expect("it is sent");
-    assert_eq!(forward.task.topic, name("graveyard"));
+    assert_eq!((&forward.task.topic, forward.task.form), (&name("graveyard"), Form::Json));
     let header = |wanted: &str| {
         let found = forward.task.headers.iter().find(|(name, _)| name == wanted);
         found.map(|(_, value)| value.clone()).unwrap_or_default()
@@ -144,6 +146,22 @@ fn a_full_queue_gives_up_the_newcomer_or_the_oldest_of_the_least_urgent() {
 }
 
 #[test]
+fn a_task_that_a_full_queue_refuses_makes_no_topic_and_no_queue() {
+    let mut center = Center::new();
+    center
+        .put_queue("t", QueueSettings { max_length: Some(0), overflow: Overflow::Refuse, ..QueueSettings::default() });
+    assert_eq!(center.try_schedule(task("a", 0)), Err(Refused::QueueFull(name("t"))));
+    assert_eq!(center.shard.counts().topics, []);
+    let binding = |queue: &str| Binding { queue: name(queue), pattern: Pattern::Words("#".into()) };
+    let feeds = Some(vec![binding("new"), binding("t")]);
+    center.put_topic("t", TopicSettings { feeds, ..TopicSettings::default() });
+    center.ask(Command::DeleteQueue { name: name("new"), force: false }).unwrap();
+    assert_eq!(center.try_schedule(task("a", 0)), Err(Refused::QueueFull(name("t"))));
+    assert_eq!(center.shard.counts().queues.len(), 1);
+    center.schedule(task("a", 1));
+}
+
+#[test]
 fn history_is_kept_for_its_time_and_can_be_replayed() {
     let mut center = Center::new();
     center.put_topic("t", TopicSettings { history: Millis(1_000), ..TopicSettings::default() });
@@ -159,6 +177,28 @@ fn history_is_kept_for_its_time_and_can_be_replayed() {
     assert_eq!(center.ask(Command::Sweep(Box::new(sweep))), Ok(Answer::Swept(replayed)));
     assert_eq!(center.standing("a"), None, "it was kept for its time");
     assert_eq!(center.take_ids(), ["b"]);
+}
+
+#[test]
+fn kept_history_goes_when_it_is_said_and_only_if_it_is_still_the_same() {
+    let mut center = Center::with(ShardConfig { keeps_history: true, ..ShardConfig::default() });
+    center.put_topic("t", TopicSettings { history: Millis(1_000), ..TopicSettings::default() });
+    for id in ["a", "b"] {
+        center.schedule(task(id, 0));
+        let lease = center.take_one().lease;
+        center.acknowledge(&lease).unwrap();
+    }
+    center.restart();
+    center.pass(400 * 24 * 3_600_000);
+    assert!(center.standing("a").is_some(), "its time is over, but nobody said so");
+    let forget = |id: &str, finished_at| Command::Forget { topic: name("t"), id: name(id), finished_at };
+    assert_eq!(center.ask(forget("a", at(1))), Err(Refused::NothingThere), "it did not finish then");
+    center.ask(Command::Replay(selected("b"))).unwrap();
+    assert_eq!(center.ask(forget("b", at(0))), Err(Refused::NothingThere), "it was handed out again");
+    center.events.clear();
+    assert_eq!(center.ask(forget("a", at(0))), Ok(Answer::Purged));
+    assert_eq!((center.standing("a"), center.events.len()), (None, 0));
+    assert_eq!(center.ask(forget("a", at(0))), Err(Refused::NothingThere));
 }
 
 #[test]

@@ -3,10 +3,10 @@
 
 mod center;
 
-use center::{Center, START, at, name, task};
+use center::{Center, SHARD, START, at, name, task};
 use punctual_core::{
-    Answer, Command, Ending, Millis, Reason, Refused, Reschedule, Ruling, ScheduleOutcome, Shift, Standing, Task,
-    Timestamp, Unit,
+    Answer, Command, Ending, Form, Millis, Reason, Refused, Reschedule, Ruling, ScheduleOutcome, Selected, Shift,
+    Standing, Task, Timestamp, Unit, view,
 };
 
 #[test]
@@ -124,12 +124,34 @@ fn rescheduling_changes_priority_and_body_and_keeps_headers() {
     center.schedule(task("a", 0));
     let headers = vec![("trace".to_owned(), "1".to_owned())];
     center.schedule(Task { headers: headers.clone(), ..task("b", 0) });
-    let change =
-        Reschedule { topic: name("t"), id: name("b"), shift: None, priority: Some(1), body: Some("new".into()) };
+    let change = Reschedule {
+        topic: name("t"),
+        id: name("b"),
+        shift: None,
+        priority: Some(1),
+        body: Some((Form::Json, "new".into())),
+    };
     center.ask(Command::Reschedule(Box::new(change))).unwrap();
     let delivery = center.take_one();
     assert_eq!((delivery.id.as_str(), delivery.priority, &delivery.headers), ("b", 1, &headers));
-    assert_eq!(delivery.body, "new");
+    assert_eq!((delivery.form, delivery.body.as_ref()), (Form::Json, &b"new"[..]));
+}
+
+#[test]
+fn a_body_comes_back_in_the_form_it_was_handed_in() {
+    let mut center = Center::new();
+    for (id, form) in [("a", Form::Bytes), ("b", Form::Text), ("c", Form::Json)] {
+        center.schedule(task(id, 0).form(form));
+        center.restart();
+        let delivery = center.take_one();
+        assert_eq!((delivery.form, delivery.body.as_ref()), (form, id.as_bytes()));
+        let seen = view::get(&*center.store, SHARD, &name("t"), &name(id), center.now()).unwrap().unwrap();
+        assert_eq!(seen.form, form);
+        center.acknowledge(&delivery.lease).unwrap();
+        let selected = Selected { topic: name("t"), id: name(id), queue: None };
+        center.ask(Command::Replay(selected)).unwrap();
+        assert_eq!(center.take_one().form, form, "a replay keeps it");
+    }
 }
 
 #[test]

@@ -134,6 +134,7 @@ impl Committer<'_> {
             self.shared.inbox(shard).answered(fence, step);
         }
         self.shared.meter.add(&round);
+        self.shared.watchers.tell(round.happened.into_iter().map(|(events, _)| events));
     }
 
     fn write(
@@ -167,9 +168,10 @@ impl Committer<'_> {
 
     /// Lets out what a durable step has to say.
     fn let_out(&self, sent: Sent, round: &mut Round) {
-        let Output { answers, forwards, rates, .. } = sent.output;
+        let Output { answers, forwards, rates, events, gone, .. } = sent.output;
         round.steps += 1;
         round.answers += answers.len();
+        round.happened.push((events, gone));
         for (topic, rate) in rates {
             self.shared.entrances.limit(&topic, rate);
         }

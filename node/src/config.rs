@@ -1,8 +1,11 @@
 //! How a node works.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use punctual_core::{Millis, Name, ShardConfig};
+
+use crate::archive::Archive;
 
 /// How a node works. [`NodeConfig::new`] gives the defaults.
 #[derive(Clone, Debug)]
@@ -33,6 +36,11 @@ pub struct NodeConfig {
     pub readers: usize,
     /// How many of their reads may wait before more are refused as overload.
     pub reads: usize,
+    /// Where finished tasks go when their topic has kept them for its time. Without, they are removed then;
+    /// with, they are removed as soon as they are there.
+    pub archive: Option<Arc<dyn Archive>>,
+    /// How often it is looked for finished tasks to archive.
+    pub archive_every: Duration,
 }
 
 impl NodeConfig {
@@ -49,6 +57,8 @@ impl NodeConfig {
             recheck: Duration::from_secs(1),
             readers: 2,
             reads: 1_024,
+            archive: None,
+            archive_every: Duration::from_secs(10),
         }
     }
 

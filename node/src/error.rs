@@ -26,6 +26,17 @@ pub enum Error {
 }
 
 impl Error {
+    /// The word for it in metrics and on the wire. It never changes.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Error::Refused(refused) => refused.code(),
+            Error::Overloaded => "overloaded",
+            Error::Full(_) => "store-full",
+            Error::Unavailable(_) => "unavailable",
+            Error::Stopping => "stopping",
+        }
+    }
+
     /// The request was under way when the shard's memory was lost.
     pub(crate) fn unknown_outcome(why: &str) -> Error {
         Error::Unavailable(format!("{why}; the outcome is unknown: ask, or try again with the same id"))

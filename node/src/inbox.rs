@@ -206,6 +206,11 @@ impl Inbox {
         self.wake_anyway(state);
     }
 
+    /// Whether requests are taken.
+    pub fn ready(&self) -> Result<(), Error> {
+        lock(&self.state).check_door()
+    }
+
     /// How many requests wait.
     pub fn len(&self) -> usize {
         lock(&self.state).requests.len()

@@ -48,6 +48,8 @@
 //! store does not say what happened, neither does the node: it drops the shard's memory, says that
 //! the outcome is unknown, and opens the shard again from what the store has.
 
+pub mod access;
+mod archive;
 mod block_on;
 mod caller;
 mod clock;
@@ -68,13 +70,16 @@ mod routing;
 mod runner;
 mod shared;
 mod stats;
+mod watch;
 
+pub use archive::{Archive, ArchiveStats};
 pub use block_on::block_on;
 pub use clock::SystemClock;
 pub use config::NodeConfig;
 pub use error::{Error, StartError};
-pub use handle::Handle;
+pub use handle::{Handle, Settle, Settled};
 pub use listing::{BadCursor, Cursor, Page};
 pub use node::Node;
 pub use routing::shard_of;
-pub use stats::{Distribution, Stats};
+pub use stats::{Buckets, Distribution, Happened, Stats};
+pub use watch::{Watch, Watched};

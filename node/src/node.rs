@@ -14,7 +14,7 @@ use crate::error::{Error, StartError};
 use crate::handle::Handle;
 use crate::inbox::Inbox;
 use crate::shared::Shared;
-use crate::{committer, lobby, ownership, runner};
+use crate::{archive, committer, lobby, ownership, runner};
 
 /// A running node: a delay center in this process.
 ///
@@ -75,6 +75,11 @@ impl Node {
         node.threads.others.push(spawn(&shared, "usher", usher)?);
         let renew = |shared: &Arc<Shared>| _ = guard(shared, "the renewal of claims", || ownership::renew(shared));
         node.threads.others.push(spawn(&shared, "claims", renew)?);
+        if let Some(archive) = shared.config.archive.clone() {
+            let work =
+                move |shared: &Arc<Shared>| _ = guard(shared, "the archiving", || archive::run(shared, &*archive));
+            node.threads.others.push(spawn(&shared, "archive", work)?);
+        }
         for (shard, (fence, _)) in shards.into_iter().zip(claimed.iter().copied()) {
             let id = shard.id();
             let run = move |shared: &Arc<Shared>| {
@@ -109,6 +114,7 @@ impl Drop for Node {
         join(&mut self.threads.runners);
         shared.pipeline.close();
         join(&mut self.threads.committer);
+        shared.watchers.close();
         shared.readers.close();
         shared.closing.close();
         join(&mut self.threads.others);

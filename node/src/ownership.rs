@@ -25,7 +25,7 @@ impl Closing {
     }
 
     /// Sleeps; says whether to go on.
-    fn sleep(&self, time: Duration) -> bool {
+    pub fn sleep(&self, time: Duration) -> bool {
         let closed = lock(&self.is_closed);
         let closed = self.bell.wait_timeout_while(closed, time, |closed| !*closed);
         !*closed.unwrap_or_else(PoisonError::into_inner).0

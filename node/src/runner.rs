@@ -19,10 +19,12 @@ use crate::shared::Shared;
 /// The first wait before a lost shard is claimed again, and the longest.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 
-/// The configuration of one of the shards: each has its own seed, and all know how many they are.
+/// The configuration of one of the shards: each has its own seed, and all know how many they are and
+/// whether there is an archive that takes their history.
 pub(crate) fn shard_config(config: &NodeConfig, shard: ShardId) -> ShardConfig {
     let apart = u64::from(shard.0).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    ShardConfig { shards: config.shards, seed: config.shard.seed ^ apart, ..config.shard.clone() }
+    let keeps_history = config.shard.keeps_history || config.archive.is_some();
+    ShardConfig { shards: config.shards, keeps_history, seed: config.shard.seed ^ apart, ..config.shard.clone() }
 }
 
 /// Runs a shard until the node stops.
@@ -176,5 +178,9 @@ impl Runner<'_> {
 
 /// Whether nobody has to hear of a step, and nothing is to be written.
 fn says_nothing(output: &Output<Caller>) -> bool {
-    output.batch.is_none() && output.answers.is_empty() && output.forwards.is_empty() && output.rates.is_empty()
+    output.batch.is_none()
+        && output.answers.is_empty()
+        && output.forwards.is_empty()
+        && output.rates.is_empty()
+        && output.events.is_empty()
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use punctual_core::store::{ShardId, Store, StoreError};
 use punctual_core::{Answer, Back, Clock, Command, Millis, Name, view};
 
+use crate::archive::Archiving;
 use crate::caller::{Caller, Outcome};
 use crate::committer::Pipeline;
 use crate::config::NodeConfig;
@@ -18,6 +19,7 @@ use crate::ownership::Closing;
 use crate::readers::Readers;
 use crate::routing::shard_of_key;
 use crate::stats::Meter;
+use crate::watch::Watchers;
 
 pub(crate) struct Shared {
     pub config: NodeConfig,
@@ -32,6 +34,8 @@ pub(crate) struct Shared {
     pub ids: Ids,
     pub meter: Meter,
     pub closing: Closing,
+    pub watchers: Watchers,
+    pub archiving: Archiving,
     /// The queues there are, if they do not come to be by being used.
     pub known_queues: RwLock<BTreeSet<Name>>,
     /// Held by whoever changes settings, so that two changes do not cross on their way to the shards.
@@ -44,18 +48,20 @@ impl Shared {
     pub fn new(config: NodeConfig, store: Arc<dyn Store>, clock: Arc<dyn Clock>, inboxes: Vec<Inbox>) -> Shared {
         Shared {
             store,
-            clock,
             inboxes,
             lobby: Lobby::new(),
             pipeline: Pipeline::default(),
             entrances: Entrances::new(),
             readers: Readers::new(config.reads),
             ids: Ids::new(),
-            meter: Meter::new(),
+            meter: Meter::new(clock.now()),
             closing: Closing::default(),
+            watchers: Watchers::new(),
+            archiving: Archiving::default(),
             known_queues: RwLock::default(),
             settings: tokio::sync::Mutex::new(()),
             poison: OnceLock::new(),
+            clock,
             config,
         }
     }
@@ -133,8 +139,8 @@ impl Shared {
             Caller::Forwarder(shard, key) => {
                 let refused = match outcome {
                     Ok(_) => None,
-                    Err(Error::Refused(refused)) => Some(refused.to_string()),
-                    // It is not known, so the shard will send it again.
+                    Err(Error::Refused(refused)) if !refused.is_temporary() => Some(refused.to_string()),
+                    // It is not known, or may be otherwise later: the shard will send it again.
                     Err(_) => return,
                 };
                 self.inbox(shard).tell(Command::Forwarded { key, refused }, Caller::Nobody);

@@ -9,7 +9,7 @@ use std::time::Duration;
 use punctual_core::{
     Back, Ending, Millis, Refused, Reschedule, Ruling, ScheduleOutcome, Selected, Shift, Standing, Task, TimeRange,
 };
-use punctual_node::Error;
+use punctual_node::{Error, Settle, Settled};
 use stage::{Stage, eventually, finish, is_created, is_dry, name, next, task, wait_for};
 
 #[tokio::test]
@@ -138,4 +138,35 @@ async fn a_consumer_that_wants_several_gets_what_is_there() {
     assert_eq!((first.len(), ids), (3, vec!["0", "1", "2", "3", "4"]));
     let leases = first.into_iter().chain(second).map(|delivery| delivery.lease).collect();
     assert!(handle.acknowledge_many(leases).await.iter().all(Result::is_ok));
+}
+
+#[tokio::test]
+async fn many_leases_are_settled_at_once_each_by_itself() {
+    let Stage { handle, node: _node, .. } = Stage::new(3);
+    let mut leases = Vec::new();
+    for id in ["0", "1", "2", "3"] {
+        handle.schedule(task("orders", id)).await.unwrap();
+        leases.push(next(&handle, "orders").await.lease);
+    }
+    let [done, back, no, more] = leases.try_into().unwrap();
+    let (priority, note) = (Some(7), Some("no such order".to_owned()));
+    let settles = vec![
+        Settle::Acknowledge(done.clone()),
+        Settle::Release { lease: back, back: Back::After(Millis::from_hours(1)), priority },
+        Settle::Acknowledge(done),
+        Settle::Reject { lease: no, note },
+        Settle::Extend { lease: more, by: Some(Millis::from_hours(2)) },
+    ];
+    let settled = handle.settle_many(settles).await;
+    let expected = matches!(
+        &settled[..],
+        [
+            Ok(Settled::Acknowledged),
+            Ok(Settled::Released(Standing::Scheduled { .. })),
+            Err(Error::Refused(Refused::LeaseLost { .. })),
+            Ok(Settled::Rejected),
+            Ok(Settled::Extended(until)),
+        ] if *until > handle.now().plus(Millis::from_hours(1))
+    );
+    assert!(expected, "{settled:?}");
 }

@@ -102,6 +102,23 @@ async fn a_broadcast_reaches_all_queues_from_all_shards() {
 }
 
 #[tokio::test]
+async fn a_dead_letter_waits_while_the_topic_that_takes_it_is_paused() {
+    let Stage { handle, clock, node: _node, .. } = Stage::new(2);
+    let to_graveyard = QueueSettings { dead_letter: Some(name("graveyard")), ..QueueSettings::default() };
+    handle.put_queue(&name("orders"), to_graveyard).await.unwrap();
+    handle.put_topic(&name("graveyard"), TopicSettings::default()).await.unwrap();
+    handle.pause_topic(&name("graveyard")).await.unwrap();
+    handle.schedule(task("orders", "7")).await.unwrap();
+    let delivery = next(&handle, "orders").await;
+    handle.reject(delivery.lease, None).await.unwrap();
+    clock.step(61_000);
+    assert!(is_dry(&handle, "graveyard").await);
+    handle.resume_topic(&name("graveyard")).await.unwrap();
+    clock.step(61_000);
+    assert!(next(&handle, "graveyard").await.id.starts_with("7~"));
+}
+
+#[tokio::test]
 async fn dead_letters_go_on_to_another_topic_in_another_shard() {
     let Stage { handle, node: _node, .. } = Stage::new(4);
     let to_graveyard = QueueSettings { dead_letter: Some(name("graveyard")), ..QueueSettings::default() };

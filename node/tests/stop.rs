@@ -68,6 +68,7 @@ async fn waiting_consumers_are_sent_home_and_handles_hear_of_it() {
     assert_eq!(handle.reserve(wait_for(&handle, "orders", PATIENCE)).await, Err(Error::Stopping));
     assert_eq!(handle.get(&name("orders"), &name("7")).await, Err(Error::Stopping));
     assert_eq!(handle.counts().await, Err(Error::Stopping));
+    assert_eq!(handle.ready(), Err(Error::Stopping));
     assert_eq!(handle.put_topic(&name("orders"), TopicSettings::default()).await, Err(Error::Stopping));
     assert_eq!(handle.schedule_many(vec![task("orders", "7")]).await, [Err(Error::Stopping)]);
 }

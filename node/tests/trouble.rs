@@ -119,8 +119,10 @@ async fn a_store_that_is_cut_off_is_waited_for() {
     // A shard that is not here has nothing to give, and nobody waits for it to look.
     let nothing = tokio::time::timeout(stage::PATIENCE / 4, is_dry(&handle, "orders")).await;
     assert!(nothing.expect("who does not want to wait does not wait for a lost shard"));
+    assert!(matches!(handle.ready(), Err(Error::Unavailable(_))));
     store.faults().heal();
     schedule_until_back(&handle, task("orders", "after")).await;
+    eventually("all shards are up", async || handle.ready().is_ok()).await;
     next(&handle, "orders").await;
     next(&handle, "orders").await;
 }
@@ -144,6 +146,7 @@ async fn a_poisoned_store_stops_the_node_from_answering() {
     assert!(refusal(handle.get(&name("orders"), &name("7")).await.unwrap_err()));
     assert!(refusal(handle.reserve(stage::wait_for(&handle, "orders", Duration::ZERO)).await.unwrap_err()));
     assert!(refusal(handle.counts().await.unwrap_err()));
+    assert!(refusal(handle.ready().unwrap_err()));
     node.stop();
 }
 

@@ -91,6 +91,8 @@ impl World {
             Purpose::Insists | Purpose::Client => self.workload.answered(&call.demand, reply.as_ref()),
             Purpose::Consumer(index) => self.consumers.reserved(*index, reply.as_ref(), self.moment),
             Purpose::Work(_) if reply.is_none() => self.consumers.unheard(&call.demand),
+            // Without word, and while the topic takes nothing for now, the dead letter is sent again.
+            Purpose::Forward { .. } if !reply.as_ref().is_some_and(is_final) => Vec::new(),
             Purpose::Forward { origin, key } => reply.map_or_else(Vec::new, |reply| {
                 let refused = reply.err().map(|refused| refused.to_string());
                 let noted = Command::Forwarded { key: key.clone(), refused };
@@ -134,4 +136,9 @@ impl World {
             }
         }
     }
+}
+
+/// Whether asking again would not change the answer.
+fn is_final(reply: &Reply) -> bool {
+    reply.as_ref().err().is_none_or(|refused| !refused.is_temporary())
 }

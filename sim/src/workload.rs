@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use punctual_core::store::ShardId;
 use punctual_core::{
-    Backoff, Binding, Command, Matching, Millis, Name, Overflow, Pattern, QueueSettings, Refused, Reply, Reschedule,
-    Retry, Schedule, Selected, Shift, Sweep, SweepAction, Task, TimeRange, Timestamp, TopicSettings, When,
+    Backoff, Binding, Command, Form, Matching, Millis, Name, Overflow, Pattern, QueueSettings, Refused, Reply,
+    Reschedule, Retry, Schedule, Selected, Shift, Sweep, SweepAction, Task, TimeRange, Timestamp, TopicSettings, When,
 };
 
 use crate::clock::{EPOCH, Moment};
@@ -195,6 +195,7 @@ impl Workload {
                     _ => Some(Shift::By(rng.magnitude(1, 1_000_000) as i64 * if rng.percent(50) { -1 } else { 1 })),
                 };
                 let body = rng.percent(20).then(|| Bytes::from(format!("{topic}/{id} other body {}", rng.draw())));
+                let body = body.map(|body| (Form::Text, body));
                 let priority = rng.percent(20).then(|| rng.below(4) as u32);
                 Command::Reschedule(Box::new(Reschedule { topic, id, shift, priority, body }))
             }),

@@ -181,6 +181,7 @@ impl<R> Shard<R> {
         if let Some(index) = self.directory.topic_index(name) {
             self.settings.insert(topic_key(name), None);
             self.rates.push((name.clone(), None));
+            self.gone.push(name.clone());
             self.closed.insert(Closed::Topic(index));
         }
     }

@@ -3,6 +3,7 @@
 use super::desk::{Resident, Slot};
 use super::directory::{QueueIndex, Route, TopicIndex};
 use super::{Doomed, Shard};
+use crate::event::What;
 use crate::name::Name;
 use crate::settings::{Overflow, QueueSettings};
 use crate::state::{Death, Ending, Part, Phase, Reason};
@@ -94,6 +95,7 @@ impl<R> Shard<R> {
         let row = &mut self.desk[slot];
         let (priority, position, expires_at) = (row.state.priority, row.position(), row.state.expires_at());
         row.ready_in = Some(queue);
+        self.note(slot, What::Fired);
         if expires_at < Timestamp::NEVER {
             self.expiries.insert((expires_at, position));
         }
@@ -161,6 +163,7 @@ impl<R> Shard<R> {
         if let Some(queue) = ready_in {
             self.desk[slot].state.queue = Some(self.directory.queue(queue).name.clone());
         }
+        self.note(slot, What::Died(reason));
         let death = Death { reason, at: self.now, note };
         let queue = self.desk[slot].state.queue.clone();
         let queue = queue.and_then(|queue| self.directory.queue_index(&queue));
@@ -193,6 +196,7 @@ impl<R> Shard<R> {
 
     /// Ends a delivery, and with its last delivery the task.
     pub(super) fn end(&mut self, slot: Slot, ending: Ending) {
+        self.note_end(slot, ending);
         self.leave_ready(slot);
         self.touch(slot);
         self.clear_timer(slot);
@@ -214,6 +218,20 @@ impl<R> Shard<R> {
         match self.kept_for(slot) {
             Some(Millis::ZERO) | None => self.desk[slot].gone = true,
             Some(period) => self.history.note(period, self.now),
+        }
+    }
+
+    fn note_end(&mut self, slot: Slot, ending: Ending) {
+        let what = match ending {
+            Ending::Done => What::Done,
+            Ending::Cancelled => What::Cancelled,
+            Ending::Forwarded => What::Forwarded,
+            // Who purges says so; at the end of its retention a dead letter goes silently.
+            Ending::Purged => return,
+        };
+        // A task that was broadcast ends with the last of its deliveries, which have said how they ended.
+        if !matches!(self.desk[slot].state.phase, Phase::Spread(_)) {
+            self.note(slot, what);
         }
     }
 

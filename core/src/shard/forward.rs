@@ -2,6 +2,7 @@
 //!
 //! The topic may be in another shard, so this is a journey: the dead letter stays here until it is
 //! known to have arrived. It is sent again if no word comes, under the same id, so it arrives once.
+//! No word comes either while the topic takes nothing for now: then it is sent less and less often.
 
 use super::Shard;
 use super::desk::Slot;
@@ -9,11 +10,11 @@ use crate::answer::{Answer, Refused, Reply};
 use crate::name::Name;
 use crate::state::{Death, Ending, Phase};
 use crate::store::{Key, ShardId};
-use crate::task::{Headers, Task, unpack};
-use crate::time::Millis;
+use crate::task::{Content, Headers, Task, unpack};
+use crate::time::{Millis, Timestamp};
 
-/// How long to wait for word before sending again.
-const PATIENCE: Millis = Millis::from_secs(60);
+/// How long to wait for word before sending again, at least and at most.
+const PATIENCE: (Millis, Millis) = (Millis::from_secs(60), Millis::from_hours(6));
 
 /// How many topics a dead letter may pass before it stays where it is: topics may feed each other in a circle.
 const HOPS: u32 = 16;
@@ -40,7 +41,7 @@ impl<R> Shard<R> {
         if !self.has_body(slot) {
             return self.bury(slot, Death { note: Some("its task is not there any more".into()), ..death });
         }
-        let (mut headers, body) = unpack(self.desk[slot].body.as_ref().expect("it was looked for"));
+        let Content { form, mut headers, body } = unpack(self.desk[slot].body.as_ref().expect("it was looked for"));
         let hops = headers.iter().find(|(name, _)| name == "punctual-dead-hops");
         let hops = hops.and_then(|(_, hops)| hops.parse().ok()).unwrap_or(0u32) + 1;
         if hops > HOPS {
@@ -50,14 +51,14 @@ impl<R> Shard<R> {
         headers.retain(|(name, _)| !name.starts_with("punctual-dead-"));
         headers.extend(self.dead_headers(slot, &death, hops));
         let row = &self.desk[slot];
-        let mut task = Task::new(to, body);
+        let mut task = Task::new(to, body).form(form);
         task.headers = headers;
         task.routing_key = row.state.routing_key.clone();
         task.key = row.group.clone();
         task.priority = Some(row.state.priority);
         let id = forward_id(row.key.id(), self.id, number);
         self.forwards.push(Forward { key: row.key.clone(), task, id });
-        self.hold_until(slot, self.now.plus(PATIENCE));
+        self.hold_until(slot, self.now.plus(patience(death.at, self.now)));
     }
 
     fn dead_headers(&self, slot: Slot, death: &Death, hops: u32) -> Headers {
@@ -93,6 +94,11 @@ impl<R> Shard<R> {
     }
 }
 
+/// How long to wait for word of a dead letter: half as long as it has been dead, within bounds.
+fn patience(died_at: Timestamp, now: Timestamp) -> Millis {
+    Millis(now.since(died_at).0 / 2).clamp(PATIENCE.0, PATIENCE.1)
+}
+
 /// The original id, so that a person finds it, and what makes it this one death of many.
 fn forward_id(id: &str, shard: ShardId, number: u64) -> Name {
     let suffix = format!("~{}.{number}", shard.0);
@@ -104,6 +110,14 @@ fn forward_id(id: &str, shard: ShardId, number: u64) -> Name {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn word_is_waited_for_longer_and_longer() {
+        let waits = [0, 119_999, 121_000, 600_000, u64::MAX]
+            .map(|dead_for| patience(Timestamp::ZERO, Timestamp::from_millis(dead_for)));
+        assert_eq!(waits.map(|wait| wait.0), [60_000, 60_000, 60_500, 300_000, 21_600_000]);
+        assert_eq!(patience(Timestamp::LAST, Timestamp::ZERO), PATIENCE.0, "the clock was set back");
+    }
 
     #[test]
     fn a_forwarded_id_keeps_the_original_and_fits() {

@@ -4,6 +4,7 @@ use super::Shard;
 use super::desk::Slot;
 use crate::answer::{Answer, Lease, Refused, Reply};
 use crate::command::Back;
+use crate::event::What;
 use crate::settings::{QueueSettings, Retry, scramble};
 use crate::state::{Ending, Phase, Reason};
 use crate::time::{Millis, Timestamp};
@@ -25,9 +26,14 @@ impl<R> Shard<R> {
             // Given back at once, it stands where it stood before: its time is its due time.
             Back::After(Millis::ZERO) => {
                 let at = row.state.due.min(self.now);
+                self.note(slot, What::Released { at: self.now });
                 self.wait_until(slot, at);
             }
-            Back::After(delay) => self.wait_until(slot, self.now.plus(delay)),
+            Back::After(delay) => {
+                let at = self.now.plus(delay);
+                self.note(slot, What::Released { at });
+                self.wait_until(slot, at);
+            }
         }
         Ok(Answer::Released(self.standing(slot)))
     }
@@ -43,6 +49,7 @@ impl<R> Shard<R> {
         let by = by.unwrap_or_else(|| self.queue_settings(slot).lease);
         let until = self.now.plus(by.max(Millis(1)));
         self.hold_until(slot, until);
+        self.note(slot, What::Extended { until });
         Ok(Answer::Extended(until))
     }
 
@@ -75,8 +82,9 @@ impl<R> Shard<R> {
         if retry.is_exhausted(failures) {
             return self.die(slot, Reason::OutOfAttempts, None);
         }
-        let at = self.now.plus(self.retry_wait(&retry, slot));
-        self.wait_until(slot, at);
+        let again = self.now.plus(self.retry_wait(&retry, slot));
+        self.note(slot, What::Failed { again });
+        self.wait_until(slot, again);
     }
 
     fn retry_wait(&self, retry: &Retry, slot: Slot) -> Millis {

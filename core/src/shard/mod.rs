@@ -38,13 +38,14 @@ pub use open::{OpenError, StoredSettings, settings_of};
 
 use crate::answer::{Answer, Refused, Reply};
 use crate::command::Command;
+use crate::event::{Event, What};
 use crate::name::Name;
 use crate::settings::Rate;
 use crate::state::Reason;
 use crate::store::{Batch, Fence, Key, Position, ShardId};
 use crate::task::Limits;
 use crate::time::{Millis, Timestamp};
-use desk::Desk;
+use desk::{Desk, Slot};
 use directory::Directory;
 use forecast::Forecast;
 use meta::Numbers;
@@ -62,6 +63,9 @@ pub struct ShardConfig {
     pub limits: Limits,
     /// Whether topics and queues come to be by being used.
     pub create_on_use: bool,
+    /// Whether finished tasks stay in the history until somebody says [`Command::Forget`], however long
+    /// that takes: the periods of the topics are left to whoever says it.
+    pub keeps_history: bool,
     /// How far ahead of their time rows are taken into memory.
     pub window: Millis,
     /// How many rows are read ahead at once.
@@ -82,6 +86,7 @@ impl Default for ShardConfig {
             shards: 1,
             limits: Limits::default(),
             create_on_use: true,
+            keeps_history: false,
             window: Millis::from_secs(60),
             slice: 4_096,
             timers: 1 << 18,
@@ -116,6 +121,10 @@ pub struct Output<R> {
     pub forwards: Vec<Forward>,
     /// Topics whose entrance is limited to another rate from now on.
     pub rates: Vec<(Name, Option<Rate>)>,
+    /// What happened, in order.
+    pub events: Vec<Event>,
+    /// Topics that are gone from this shard.
+    pub gone: Vec<Name>,
     /// When the next step is due, if no request comes before; not later than now if there is more to do.
     pub wake: Timestamp,
 }
@@ -179,6 +188,8 @@ pub struct Shard<R> {
     answers: Vec<(R, Reply)>,
     forwards: Vec<Forward>,
     rates: Vec<(Name, Option<Rate>)>,
+    events: Vec<Event>,
+    gone: Vec<Name>,
     /// Settings that changed in this step: how they stand now, `None` if they are gone.
     settings: BTreeMap<Key, Option<Bytes>>,
     /// The numbers of the rows under which settings are stored.
@@ -226,6 +237,18 @@ impl<R> Shard<R> {
         self.desk.committed(step, self.horizon);
     }
 
+    /// Notes what happens to a row. It is called before the row leaves its ready set, or when its state
+    /// says which queue it is in.
+    fn note(&mut self, slot: Slot, what: What) {
+        let row = &self.desk[slot];
+        let queue = match row.ready_in {
+            Some(index) => Some(&self.directory.queue(index).name),
+            None => row.state.queue.as_ref(),
+        };
+        let (queue, task, key) = (queue.cloned(), row.key.clone(), row.group.clone());
+        self.events.push(Event { at: self.now, task, queue, key, what });
+    }
+
     /// Carries out one request and notes its answer, unless the answer takes several steps.
     fn handle(&mut self, request: Request<R>) {
         let Request { command, reply } = request;
@@ -239,6 +262,7 @@ impl<R> Shard<R> {
             Command::Extend { lease, by } => self.extend(&lease, by),
             Command::Replay(selected) => self.replay_one(&selected.key()),
             Command::Purge(selected) => self.purge_one(&selected.key()),
+            Command::Forget { topic, id, finished_at } => self.forget_finished(&Key::task(&topic, &id), finished_at),
             Command::Sweep(sweep) => return self.start_sweep(*sweep, reply),
             Command::PutTopic { name, settings } => self.put_topic(&name, *settings),
             Command::PutQueue { name, settings } => self.put_queue(&name, *settings),

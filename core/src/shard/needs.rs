@@ -361,6 +361,7 @@ impl<R> Shard<R> {
             Command::Schedule(schedule) if !schedule.id_is_new => {
                 self.need_key(&Key::task(&schedule.task.topic, &schedule.id), needs);
             }
+            Command::Forget { topic, id, .. } => self.need_key(&Key::task(topic, id), needs),
             Command::Cancel { topic, id } => {
                 let key = Key::task(topic, id);
                 self.need_relatives(&key, needs);

@@ -18,6 +18,8 @@ const AGAIN: Millis = Millis::from_secs(1);
 #[derive(Debug)]
 pub(super) struct Retention {
     table: Table,
+    /// Somebody else removes the rows: there are no cursors.
+    is_off: bool,
     cursors: BTreeMap<Millis, Cursor>,
 }
 
@@ -30,18 +32,27 @@ struct Cursor {
 
 impl Retention {
     pub fn new(table: Table) -> Retention {
-        Retention { table, cursors: BTreeMap::new() }
+        Retention { table, is_off: false, cursors: BTreeMap::new() }
+    }
+
+    /// Nothing is removed, however long it is kept.
+    pub fn off(table: Table) -> Retention {
+        Retention { is_off: true, ..Retention::new(table) }
     }
 
     /// Rows are kept for this time; those from this position on may have been kept long enough.
     pub fn keep(&mut self, period: Millis, from: Position) {
-        self.cursors.insert(period, Cursor { from, wake: Timestamp::ZERO });
+        if !self.is_off {
+            self.cursors.insert(period, Cursor { from, wake: Timestamp::ZERO });
+        }
     }
 
     /// Rows will be kept for this time; there are none yet.
     pub fn add(&mut self, period: Millis, now: Timestamp) {
-        let fresh = Cursor { from: Position::start_of(now), wake: Timestamp::NEVER };
-        self.cursors.entry(period).or_insert(fresh);
+        if !self.is_off {
+            let fresh = Cursor { from: Position::start_of(now), wake: Timestamp::NEVER };
+            self.cursors.entry(period).or_insert(fresh);
+        }
     }
 
     /// A row begins to be kept for this time.
@@ -129,6 +140,15 @@ mod tests {
         let now = Timestamp::from_millis(20);
         assert_eq!(retention.pass(Millis(1), &[row(10, 1)], now, Timestamp::from_millis(10)), 0);
         assert_eq!(retention.wake(), now.plus(AGAIN));
+    }
+
+    #[test]
+    fn what_somebody_else_removes_is_never_looked_at() {
+        let mut retention = Retention::off(Table::History);
+        retention.keep(Millis(100), Position::START);
+        retention.add(Millis(200), Timestamp::ZERO);
+        retention.note(Millis(100), Timestamp::ZERO);
+        assert_eq!((retention.wake(), retention.due(Timestamp::LAST).count()), (Timestamp::NEVER, 0));
     }
 
     #[test]

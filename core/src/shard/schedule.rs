@@ -5,6 +5,7 @@ use super::desk::{Resident, Slot};
 use super::directory::{QueueIndex, Route, TopicIndex};
 use crate::answer::{Refused, Ruling, ScheduleOutcome, Scheduled, Standing};
 use crate::command::{Reschedule, Schedule, Shift};
+use crate::event::What;
 use crate::name::Name;
 use crate::settings::{Overflow, TopicSettings};
 use crate::state::{Ending, Phase, State};
@@ -21,20 +22,25 @@ impl<R> Shard<R> {
         if let Some(slot) = old.filter(|slot| !task.replace || !self.is_untouched(*slot)) {
             return Ok(Scheduled { id, outcome: ScheduleOutcome::Existed(self.standing(slot)) });
         }
-        let topic = self.topic_for(&task.topic)?;
+        let topic = self.open_topic(&task.topic)?;
         let due = task.when.due(self.now);
         if due <= self.now {
-            self.check_room(topic, task.routing_key.as_ref())?;
+            self.check_room(&task, topic)?;
         }
+        // Nothing is refused from here on, so that no topic comes to be for a task that was not taken.
+        let topic = topic.unwrap_or_else(|| self.create_topic(&task.topic, TopicSettings::default()));
         if let Some(slot) = old {
             self.erase(slot);
         }
-        self.insert_task(key, topic, due, task);
-        let outcome = if old.is_some() { ScheduleOutcome::Replaced { due } } else { ScheduleOutcome::Created { due } };
+        let (what, outcome) = match old {
+            Some(_) => (What::Replaced { due }, ScheduleOutcome::Replaced { due }),
+            None => (What::Scheduled { due }, ScheduleOutcome::Created { due }),
+        };
+        self.insert_task(key, topic, due, task, what);
         Ok(Scheduled { id, outcome })
     }
 
-    fn insert_task(&mut self, key: Key, topic: TopicIndex, due: Timestamp, task: Task) {
+    fn insert_task(&mut self, key: Key, topic: TopicIndex, due: Timestamp, task: Task, what: What) {
         let settings = &self.directory.topic(topic).settings;
         let state = State {
             phase: Phase::Waiting,
@@ -48,29 +54,35 @@ impl<R> Shard<R> {
             attempts: 0,
             failures: 0,
         };
-        let body = pack(&task.headers, &task.body);
+        let body = pack(task.form, &task.headers, &task.body);
         let seq = self.numbers.take();
         let slot = self.desk.insert(Resident::new(key, seq, task.key, topic, state, Some(body)));
+        self.note(slot, what);
         self.wait_until(slot, due);
     }
 
-    /// The topic of a new task, made if it may be.
-    fn topic_for(&mut self, name: &Name) -> Result<TopicIndex, Refused> {
-        let index = match self.directory.topic_index(name) {
-            Some(index) => index,
-            None if self.config.create_on_use => self.create_topic(name, TopicSettings::default()),
-            None => return Err(Refused::NoSuchTopic(name.clone())),
+    /// The topic of a new task; `None` if it is to be made.
+    fn open_topic(&self, name: &Name) -> Result<Option<TopicIndex>, Refused> {
+        let Some(index) = self.directory.topic_index(name) else {
+            return if self.config.create_on_use { Ok(None) } else { Err(Refused::NoSuchTopic(name.clone())) };
         };
         let topic = self.directory.topic(index);
         if topic.settings.paused || topic.closing {
             return Err(Refused::TopicPaused(name.clone()));
         }
-        Ok(index)
+        Ok(Some(index))
     }
 
-    /// A task that is due at once is refused if a queue that refuses newcomers is full.
-    fn check_room(&mut self, topic: TopicIndex, routing_key: Option<&Name>) -> Result<(), Refused> {
-        let queues = match self.route_to(topic, routing_key) {
+    /// A task that is due at once is refused if a queue that refuses newcomers is full. Queues that
+    /// have yet to be made have room.
+    fn check_room(&self, task: &Task, topic: Option<TopicIndex>) -> Result<(), Refused> {
+        let routing_key = task.routing_key.as_deref().unwrap_or("");
+        let route = match topic {
+            Some(topic) => self.directory.route(topic, routing_key).0,
+            // A new topic feeds the queue of its name.
+            None => self.directory.queue_index(&task.topic).map_or(Route::Nowhere, Route::To),
+        };
+        let queues = match route {
             Route::Nowhere => vec![],
             Route::To(queue) => vec![queue],
             Route::ToSeveral(queues) => queues,
@@ -109,11 +121,11 @@ impl<R> Shard<R> {
             Ok(open) => open,
             Err(standing) => return Ok(Ruling::TooLate(standing)),
         };
-        if let Some(body) = &change.body {
-            let (headers, _) = unpack(self.desk[slot].body.as_ref().expect("the body was asked for"));
+        if let Some((form, body)) = &change.body {
+            let headers = unpack(self.desk[slot].body.as_ref().expect("the body was asked for")).headers;
             self.config.limits.check(body, &headers)?;
             self.touch(slot);
-            self.desk[slot].replace_body(pack(&headers, body));
+            self.desk[slot].replace_body(pack(*form, &headers, body));
         }
         let mut due = self.desk[slot].state.due;
         for part in open {
@@ -137,6 +149,7 @@ impl<R> Shard<R> {
             row.at = row.state.due;
         }
         let (at, due) = (row.at, row.state.due);
+        self.note(slot, What::Rescheduled { due });
         self.wait_until(slot, at);
         due
     }

@@ -10,9 +10,10 @@ use super::desk::Slot;
 use super::directory::QueueIndex;
 use crate::answer::{Answer, Delivery, Lease};
 use crate::board::{Board, Reserve, Ticket};
+use crate::event::What;
 use crate::name::Name;
 use crate::state::Phase;
-use crate::task::unpack;
+use crate::task::{Content, unpack};
 use crate::time::{Millis, Timestamp};
 
 impl<R> Shard<R> {
@@ -139,14 +140,17 @@ impl<R> Shard<R> {
         state.phase = Phase::Leased { token, holder: reserve.consumer.clone() };
         state.queue = Some(queue.name.clone());
         state.attempts += 1;
+        let (holder, attempt) = (reserve.consumer.clone(), state.attempts);
         self.hold_until(slot, until);
+        self.note(slot, What::Leased { holder, attempt, until });
         let row = &self.desk[slot];
-        let (headers, body) = unpack(row.body.as_ref().expect("it was looked for"));
+        let Content { form, headers, body } = unpack(row.body.as_ref().expect("it was looked for"));
         Delivery {
             topic: self.directory.topic(row.topic).name.clone(),
             id: Name::stored(row.key.id()),
             queue: row.state.queue.clone().expect("it was just set"),
             body,
+            form,
             headers,
             routing_key: row.state.routing_key.clone(),
             key: row.group.clone(),

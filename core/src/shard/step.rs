@@ -86,12 +86,16 @@ impl<R> Shard<R> {
             self.in_flight.push_back((self.step, self.now));
         }
         self.desk.make_room();
+        // The next step will have about as much to tell, and then need not move it while it grows.
+        let room = Vec::with_capacity(self.events.len());
         Output {
             step: self.step,
             batch,
             answers: std::mem::take(&mut self.answers),
             forwards: std::mem::take(&mut self.forwards),
             rates: std::mem::take(&mut self.rates),
+            events: std::mem::replace(&mut self.events, room),
+            gone: std::mem::take(&mut self.gone),
             wake: self.wake(),
         }
     }

@@ -7,6 +7,7 @@ use super::desk::Slot;
 use super::needs::{Page, Wanted};
 use crate::answer::{Answer, Refused, Reply, Swept};
 use crate::command::{Matching, Sweep, SweepAction, TimeRange};
+use crate::event::What;
 use crate::name::Name;
 use crate::state::Ending;
 use crate::store::{Bodies, Find, Key, Position, Scan, Table};
@@ -199,7 +200,7 @@ impl<R> Shard<R> {
                 if self.belongs_to(slot, name) {
                     job.swept.changed += 1;
                     match self.desk[slot].table {
-                        Table::Dead => self.forget(slot),
+                        Table::Dead => self.purge(slot),
                         _ => self.end(slot, Ending::Cancelled),
                     }
                 }
@@ -249,7 +250,7 @@ impl<R> Shard<R> {
             SweepAction::Shift(shift) => self.change_by_key(slot, Some(shift)),
             SweepAction::Replay => self.replay(slot),
             SweepAction::Purge => {
-                self.forget(slot);
+                self.purge(slot);
                 true
             }
         }
@@ -296,8 +297,23 @@ impl<R> Shard<R> {
     pub(super) fn purge_one(&mut self, key: &Key) -> Reply {
         let slot = self.desk.by_key(key).filter(|slot| self.desk[*slot].table == Table::Dead);
         let Some(slot) = slot else { return Err(Refused::NothingThere) };
+        self.purge(slot);
+        Ok(Answer::Purged)
+    }
+
+    /// Removes a finished task that somebody has looked at, if it is still the same. It has come to its end
+    /// before, so there is nothing to tell.
+    pub(super) fn forget_finished(&mut self, key: &Key, finished_at: Timestamp) -> Reply {
+        let is_meant = |slot: &Slot| self.desk[*slot].table == Table::History && self.desk[*slot].at == finished_at;
+        let Some(slot) = self.desk.by_key(key).filter(is_meant) else { return Err(Refused::NothingThere) };
         self.forget(slot);
         Ok(Answer::Purged)
+    }
+
+    /// Removes a dead letter because somebody said so.
+    fn purge(&mut self, slot: Slot) {
+        self.note(slot, What::Purged);
+        self.forget(slot);
     }
 
     /// Hands a dead letter or a finished task out again, as if it were new and due now. A dead
@@ -307,6 +323,7 @@ impl<R> Shard<R> {
         if self.directory.topic(self.desk[slot].topic).closing {
             return false;
         }
+        self.note(slot, What::Replayed);
         self.touch(slot);
         let row = &mut self.desk[slot];
         row.state.attempts = 0;

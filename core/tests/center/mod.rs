@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use punctual_core::store::{Claim, ShardId, Store};
 use punctual_core::{
-    Answer, Board, Clock, Command, Delivery, Forward, Lease, Millis, Name, QueueSettings, Reply, Request, Reserve,
-    Ruling, Schedule, Scheduled, Shard, ShardConfig, Standing, Task, Timestamp, TopicSettings, view,
+    Answer, Board, Clock, Command, Delivery, Event, Forward, Lease, Millis, Name, QueueSettings, Reply, Request,
+    Reserve, Ruling, Schedule, Scheduled, Shard, ShardConfig, Standing, Task, Timestamp, TopicSettings, view,
 };
 use punctual_memory::MemoryStore;
 
@@ -25,6 +25,7 @@ pub struct Center {
     next_reply: u64,
     answers: Vec<(u64, Reply)>,
     pub forwards: Vec<Forward>,
+    pub events: Vec<Event>,
 }
 
 struct ManualClock(AtomicU64);
@@ -58,8 +59,17 @@ impl Center {
         let store = Arc::new(MemoryStore::new(clock.clone()));
         let shard = open(&store, &config, clock.now());
         let board = Board::default();
-        let mut center =
-            Center { store, shard, board, config, clock, next_reply: 0, answers: Vec::new(), forwards: Vec::new() };
+        let mut center = Center {
+            store,
+            shard,
+            board,
+            config,
+            clock,
+            next_reply: 0,
+            answers: Vec::new(),
+            forwards: Vec::new(),
+            events: Vec::new(),
+        };
         center.settle();
         center
     }
@@ -110,6 +120,7 @@ impl Center {
         self.shard.committed(output.step);
         self.answers.extend(output.answers);
         self.forwards.extend(output.forwards);
+        self.events.extend(output.events);
         output.wake
     }
 

@@ -75,7 +75,7 @@ impl Model {
         let rows = belonging.len() as u64;
         for number in belonging {
             match self.rows[&number].table {
-                Table::Dead => self.forget(number),
+                Table::Dead => self.purge(number),
                 _ => self.end(number, Ending::Cancelled),
             }
         }
@@ -118,7 +118,7 @@ impl Model {
                 SweepAction::Cancel => self.end(number, Ending::Cancelled),
                 SweepAction::Shift(shift) => _ = self.shift(number, Some(shift), None),
                 SweepAction::Replay => self.replay(number),
-                SweepAction::Purge => self.forget(number),
+                SweepAction::Purge => self.purge(number),
             }
         }
         true

@@ -1,7 +1,7 @@
 //! Consumers, and what they say about the deliveries they hold.
 
 use punctual_core::{
-    Answer, Back, Delivery, Ending, Lease, Millis, Name, Phase, Reason, Refused, Reply, Reserve, Timestamp,
+    Answer, Back, Delivery, Ending, Lease, Millis, Name, Phase, Reason, Refused, Reply, Reserve, Timestamp, What,
 };
 
 use super::{Model, Number};
@@ -64,6 +64,8 @@ impl Model {
         row.state.phase = Phase::Leased { token, holder: reserve.consumer.clone() };
         row.state.queue = Some(queue.clone());
         row.state.attempts += 1;
+        let (holder, attempt) = (reserve.consumer.clone(), row.state.attempts);
+        self.note(number, What::Leased { holder, attempt, until });
         let row = self.rows[&number].clone();
         let task = self.find(&row.key().of_task()).expect("a task stays while it has deliveries");
         let task = self.rows[&task].clone();
@@ -72,6 +74,7 @@ impl Model {
             id: row.id.clone(),
             queue: queue.clone(),
             body: task.body,
+            form: task.form,
             headers: task.headers,
             routing_key: row.state.routing_key.clone(),
             key: row.group.clone(),
@@ -106,8 +109,11 @@ impl Model {
         let due: Timestamp = row.state.due;
         match back {
             Back::Retry => self.fail(number),
-            Back::After(Millis::ZERO) => self.wait_until(number, due.min(self.now)),
-            Back::After(delay) => self.wait_until(number, self.now.plus(delay)),
+            Back::After(delay) => {
+                let at = self.now.plus(delay);
+                self.note(number, What::Released { at });
+                self.wait_until(number, if delay == Millis::ZERO { due.min(self.now) } else { at });
+            }
         }
         Ok(Answer::Released(self.standing(number)))
     }
@@ -123,6 +129,7 @@ impl Model {
         let by = by.unwrap_or(self.settings_for(number).lease).max(Millis(1));
         let until = self.now.plus(by);
         self.row(number).at = until;
+        self.note(number, What::Extended { until });
         Ok(Answer::Extended(until))
     }
 }

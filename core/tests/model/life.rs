@@ -3,13 +3,14 @@
 use bytes::Bytes;
 use punctual_core::store::Table;
 use punctual_core::{
-    Death, Ending, Headers, Millis, Name, Overflow, Part, Phase, QueueSettings, Reason, Task, Timestamp,
+    Death, Ending, Form, Headers, Millis, Name, Overflow, Part, Phase, QueueSettings, Reason, Task, Timestamp,
+    TopicSettings, What,
 };
 
 use super::{Model, Number, Row, Sent};
 
-/// How long word of a forwarded dead letter is waited for.
-const PATIENCE: Millis = Millis::from_secs(60);
+/// How long word of a forwarded dead letter is waited for at least and at most.
+const PATIENCE: (Millis, Millis) = (Millis::from_secs(60), Millis::from_hours(6));
 /// How many topics a dead letter may pass.
 const HOPS: u32 = 16;
 
@@ -71,18 +72,7 @@ impl Model {
 
     /// The queues that a topic's bindings lead to; missing ones come to be, if they may.
     pub fn route(&mut self, topic: &Name, routing_key: Option<&Name>) -> Vec<Name> {
-        let routing_key = routing_key.map_or("", |key| key.as_str());
-        let mut queues: Vec<Name> = Vec::new();
-        match &self.topics[topic].feeds {
-            None => queues.push(topic.clone()),
-            Some(feeds) => {
-                for binding in feeds.iter().filter(|binding| binding.pattern.fits(routing_key)) {
-                    if !queues.contains(&binding.queue) {
-                        queues.push(binding.queue.clone());
-                    }
-                }
-            }
-        }
+        let mut queues = self.topics[topic].leads_to(topic, routing_key);
         for queue in &queues {
             self.use_queue(queue);
         }
@@ -107,7 +97,7 @@ impl Model {
             let mut part = Row { part: Some(queue.clone()), at: task.state.due.min(now), ..task.clone() };
             part.state.phase = Phase::Waiting;
             part.state.queue = Some(queue.clone());
-            (part.headers, part.body) = (Headers::new(), Bytes::new());
+            (part.headers, part.body, part.form) = (Headers::new(), Bytes::new(), Form::Bytes);
             let number = self.number();
             self.rows.insert(number, part);
             self.arrive(number);
@@ -122,6 +112,9 @@ impl Model {
     fn enqueue(&mut self, number: Number, queue: &Name) {
         let full = self.is_full(queue);
         self.row(number).ready_in = Some(queue.clone());
+        if !full || self.queues[queue].overflow == Overflow::DropOldest {
+            self.note(number, What::Fired);
+        }
         if !full {
             return;
         }
@@ -146,7 +139,9 @@ impl Model {
             return self.die(number, Reason::OutOfAttempts, None);
         }
         assert_eq!(retry.jitter_percent, 0, "the model knows nothing of jitter");
-        self.wait_until(number, self.now.plus(retry.wait(failures, 0)));
+        let again = self.now.plus(retry.wait(failures, 0));
+        self.note(number, What::Failed { again });
+        self.wait_until(number, again);
     }
 
     pub fn settings_for(&self, number: Number) -> QueueSettings {
@@ -163,6 +158,7 @@ impl Model {
         let row = self.row(number);
         row.state.queue = queue;
         row.at = now;
+        self.note(number, What::Died(reason));
         match self.settings_for(number).dead_letter {
             Some(to) => {
                 let row = self.row(number);
@@ -186,7 +182,7 @@ impl Model {
         let row = self.rows[&number].clone();
         let Phase::Forwarding { to, death, .. } = row.state.phase.clone() else { unreachable!("it is on its way") };
         let task = self.find(&row.key().of_task()).map(|task| self.rows[&task].clone());
-        let Row { mut headers, body, .. } = task.expect("a task stays while it has deliveries");
+        let Row { mut headers, body, form, .. } = task.expect("a task stays while it has deliveries");
         let hops = headers.iter().find(|(name, _)| name == "punctual-dead-hops");
         let hops = hops.map_or(0, |(_, hops)| hops.parse::<u32>().expect("it is a number")) + 1;
         if hops > HOPS {
@@ -205,18 +201,28 @@ impl Model {
             ("note", death.note.clone()),
         ];
         headers.extend(said.into_iter().filter_map(|(name, value)| Some((format!("punctual-dead-{name}"), value?))));
-        let mut task = Task::new(to, body);
+        let mut task = Task::new(to, body).form(form);
         task.headers = headers;
         task.routing_key = row.state.routing_key.clone();
         task.key = row.group.clone();
         task.priority = Some(row.state.priority);
         self.sent.push(Sent { number, task });
-        self.row(number).at = self.now.plus(PATIENCE);
+        let dead_for = self.now.since(death.at).0;
+        self.row(number).at = self.now.plus(Millis(dead_for / 2).clamp(PATIENCE.0, PATIENCE.1));
     }
 
     /// Ends a delivery, and with its last delivery the task.
     pub fn end(&mut self, number: Number, ending: Ending) {
         let now = self.now;
+        let what = match ending {
+            Ending::Done => Some(What::Done),
+            Ending::Cancelled => Some(What::Cancelled),
+            Ending::Forwarded => Some(What::Forwarded),
+            Ending::Purged => None,
+        };
+        if !matches!(self.rows[&number].state.phase, Phase::Spread(_)) {
+            what.into_iter().for_each(|what| self.note(number, what));
+        }
         let row = self.row(number);
         row.ready_in = None;
         if let Some(queue) = row.part.clone() {
@@ -248,6 +254,7 @@ impl Model {
     /// When a dead letter or a finished task is to be forgotten.
     pub fn kept_until(&self, row: &Row) -> Timestamp {
         let period = match row.table {
+            Table::History if self.keeps_history => None,
             Table::History => Some(self.topics[&row.topic].history),
             Table::Dead => row.state.queue.as_ref().and_then(|queue| self.queues.get(queue)?.dead_retention),
             Table::Live | Table::Settings => None,
@@ -257,7 +264,8 @@ impl Model {
 
     /// The shortest time for which anything is kept at all.
     pub fn briefest_keeping(&self) -> Millis {
-        let history = self.topics.values().map(|topic| topic.history).filter(|history| *history > Millis::ZERO);
+        let history = self.topics.values().map(|topic| topic.history);
+        let history = history.filter(|history| *history > Millis::ZERO && !self.keeps_history);
         let dead = self.queues.values().filter_map(|queue| queue.dead_retention);
         history.chain(dead).min().unwrap_or(Millis(u64::MAX))
     }
@@ -267,6 +275,12 @@ impl Model {
             self.forgot = true;
             self.forget(number);
         }
+    }
+
+    /// Removes a dead letter because somebody said so.
+    pub fn purge(&mut self, number: Number) {
+        self.note(number, What::Purged);
+        self.forget(number);
     }
 
     /// Removes a dead letter or a finished task.
@@ -284,6 +298,26 @@ impl Model {
             None => row.wakes_at().min(self.kept_until(row)),
         };
         self.rows.values().map(of).min().unwrap_or(Timestamp::NEVER)
+    }
+}
+
+/// Where a topic's settings lead.
+pub trait LeadsTo {
+    /// The queues for a task of this topic with this routing key, whether they are there or not.
+    fn leads_to(&self, topic: &Name, routing_key: Option<&Name>) -> Vec<Name>;
+}
+
+impl LeadsTo for TopicSettings {
+    fn leads_to(&self, topic: &Name, routing_key: Option<&Name>) -> Vec<Name> {
+        let routing_key = routing_key.map_or("", |key| key.as_str());
+        let Some(feeds) = &self.feeds else { return vec![topic.clone()] };
+        let mut queues: Vec<Name> = Vec::new();
+        for binding in feeds.iter().filter(|binding| binding.pattern.fits(routing_key)) {
+            if !queues.contains(&binding.queue) {
+                queues.push(binding.queue.clone());
+            }
+        }
+        queues
     }
 }
 

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use punctual_core::store::{Position, Table};
 use punctual_core::view::{DeliveryView, TaskView};
-use punctual_core::{Counts, Headers, Name, Phase, QueueCounts, Timestamp, TopicCounts, Unit};
+use punctual_core::{Counts, Form, Headers, Name, Phase, QueueCounts, Timestamp, TopicCounts, Unit};
 
 use super::{Model, Number, Row};
 
@@ -45,6 +45,7 @@ impl Model {
             id: row.id.clone(),
             key: row.group.clone(),
             body: row.body.clone(),
+            form: row.form,
             headers: row.headers.clone(),
             routing_key: row.state.routing_key.clone(),
             ttl: row.state.ttl,
@@ -86,7 +87,12 @@ impl Model {
 
     /// A table in time order, without bodies.
     pub fn table(&self, table: Table) -> Vec<TaskView> {
-        let bare = |number: Number| TaskView { body: Bytes::new(), headers: Headers::new(), ..self.view(number) };
+        let bare = |number: Number| TaskView {
+            body: Bytes::new(),
+            form: Form::Bytes,
+            headers: Headers::new(),
+            ..self.view(number)
+        };
         self.those(|row| row.table == table).into_iter().map(bare).collect()
     }
 

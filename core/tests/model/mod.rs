@@ -15,10 +15,12 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use punctual_core::store::{Key, Table};
 use punctual_core::{
-    Headers, Limits, Millis, Name, Phase, QueueSettings, Reply, Standing, State, Task, Timestamp, TopicSettings,
+    Form, Headers, Limits, Millis, Name, Phase, QueueSettings, Reply, ShardConfig, Standing, State, Task, Timestamp,
+    TopicSettings, What,
 };
 
 pub use consumers::Consumer;
+use life::LeadsTo;
 
 /// The number of a row: rows that came earlier have lower ones.
 pub type Number = u64;
@@ -37,6 +39,7 @@ pub struct Row {
     pub state: State,
     pub headers: Headers,
     pub body: Bytes,
+    pub form: Form,
     /// The queue in which it waits for a consumer.
     pub ready_in: Option<Name>,
     /// The id under which it was sent on as a dead letter.
@@ -57,6 +60,7 @@ pub struct Model {
     pub opened_at: Timestamp,
     pub limits: Limits,
     pub create_on_use: bool,
+    pub keeps_history: bool,
     pub topics: BTreeMap<Name, TopicSettings>,
     pub queues: BTreeMap<Name, QueueSettings>,
     pub rows: BTreeMap<Number, Row>,
@@ -67,18 +71,21 @@ pub struct Model {
     pub answers: Vec<(u64, Reply)>,
     /// Dead letters that were sent on since the caller took them.
     pub sent: Vec<Sent>,
+    /// What happened since the caller took it: to which row, in which queue.
+    pub events: Vec<(Key, Option<Name>, What)>,
     /// Whether something was removed because it was kept long enough, since the caller looked.
     pub forgot: bool,
     last_number: Number,
 }
 
 impl Model {
-    pub fn new(now: Timestamp, limits: Limits, create_on_use: bool) -> Model {
+    pub fn new(now: Timestamp, config: &ShardConfig) -> Model {
         Model {
             now,
             opened_at: now,
-            limits,
-            create_on_use,
+            limits: config.limits,
+            create_on_use: config.create_on_use,
+            keeps_history: config.keeps_history,
             topics: BTreeMap::new(),
             queues: BTreeMap::new(),
             rows: BTreeMap::new(),
@@ -86,6 +93,7 @@ impl Model {
             served: BTreeMap::new(),
             answers: Vec::new(),
             sent: Vec::new(),
+            events: Vec::new(),
             forgot: false,
             last_number: 0,
         }
@@ -102,6 +110,13 @@ impl Model {
     pub fn settle(&mut self) {
         self.wake();
         self.serve();
+    }
+
+    /// Notes what happens to a row.
+    fn note(&mut self, number: Number, what: What) {
+        let row = &self.rows[&number];
+        let queue = row.ready_in.clone().or(row.state.queue.clone());
+        self.events.push((row.key(), queue, what));
     }
 
     fn number(&mut self) -> Number {

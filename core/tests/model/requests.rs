@@ -3,10 +3,10 @@
 use punctual_core::store::{Key, Table};
 use punctual_core::{
     Answer, Command, Death, Ending, Name, Overflow, Phase, Refused, Reply, Reschedule, Ruling, Schedule,
-    ScheduleOutcome, Scheduled, Selected, Shift, Standing, State, Task, Timestamp,
+    ScheduleOutcome, Scheduled, Selected, Shift, Standing, State, Task, Timestamp, What,
 };
 
-use super::{Model, Number, Row};
+use super::{LeadsTo, Model, Number, Row};
 
 impl Model {
     /// Carries out a command.
@@ -23,6 +23,7 @@ impl Model {
             Command::Extend { lease, by } => self.extend(&lease, by),
             Command::Replay(selected) => self.replay_one(&selected),
             Command::Purge(selected) => self.purge_one(&selected),
+            Command::Forget { topic, id, finished_at } => self.forget_finished(&Key::task(&topic, &id), finished_at),
             Command::Sweep(sweep) => self.sweep(&sweep),
             Command::PutTopic { name, settings } => self.put_topic(&name, *settings),
             Command::PutQueue { name, settings } => self.put_queue(&name, *settings),
@@ -52,22 +53,26 @@ impl Model {
 
     fn take(&mut self, id: &Name, old: Option<Number>, task: Task) -> Result<ScheduleOutcome, Refused> {
         let Task { topic, .. } = task.clone();
-        if !self.topics.contains_key(&topic) {
-            if !self.create_on_use {
-                return Err(Refused::NoSuchTopic(topic));
-            }
-            self.put_topic(&topic, Default::default())?;
+        let settings = self.topics.get(&topic).cloned();
+        if settings.is_none() && !self.create_on_use {
+            return Err(Refused::NoSuchTopic(topic));
         }
-        if self.topics[&topic].paused {
+        let is_new = settings.is_none();
+        let settings = settings.unwrap_or_default();
+        if settings.paused {
             return Err(Refused::TopicPaused(topic));
         }
         let due = task.when.due(self.now);
         if due <= self.now {
-            for queue in self.route(&topic, task.routing_key.as_ref()) {
-                if self.is_full(&queue) && self.queues[&queue].overflow == Overflow::Refuse {
+            for queue in settings.leads_to(&topic, task.routing_key.as_ref()) {
+                let settings = self.queues.get(&queue);
+                if settings.is_some_and(|queue| queue.overflow == Overflow::Refuse) && self.is_full(&queue) {
                     return Err(Refused::QueueFull(queue));
                 }
             }
+        }
+        if is_new {
+            self.put_topic(&topic, settings)?;
         }
         if let Some(old) = old {
             self.rows.remove(&old);
@@ -95,11 +100,13 @@ impl Model {
             state,
             headers: task.headers,
             body: task.body,
+            form: task.form,
             ready_in: None,
             sent_as: None,
         };
         let number = self.number();
         self.rows.insert(number, row);
+        self.note(number, if old.is_some() { What::Replaced { due } } else { What::Scheduled { due } });
         self.wait_until(number, due);
         Ok(if old.is_some() { ScheduleOutcome::Replaced { due } } else { ScheduleOutcome::Created { due } })
     }
@@ -137,11 +144,11 @@ impl Model {
     fn reschedule(&mut self, change: Reschedule) -> Reply {
         let key = Key::task(&change.topic, &change.id);
         if let Some(task) = self.find(&key)
-            && let Some(body) = change.body
+            && let Some((form, body)) = change.body
             && self.open_rows(task).is_ok()
         {
             self.limits.check(&body, &self.rows[&task].headers)?;
-            self.row(task).body = body;
+            (self.row(task).form, self.row(task).body) = (form, body);
         }
         let mut due = Timestamp::ZERO;
         let ruling = self.change(&key, |model, number| due = model.shift(number, change.shift, change.priority));
@@ -161,7 +168,9 @@ impl Model {
             row.state.due = shift.apply(row.at, now);
             row.at = row.state.due;
         }
+        row.ready_in = None;
         let (at, due) = (row.at, row.state.due);
+        self.note(number, What::Rescheduled { due });
         self.wait_until(number, at);
         due
     }
@@ -179,6 +188,7 @@ impl Model {
 
     pub fn replay(&mut self, number: Number) {
         let now = self.now;
+        self.note(number, What::Replayed);
         let row = self.row(number);
         (row.state.attempts, row.state.failures, row.state.due) = (0, 0, now);
         if row.table == Table::History {
@@ -190,7 +200,18 @@ impl Model {
     fn purge_one(&mut self, selected: &Selected) -> Reply {
         match self.find(&selected.key()).filter(|number| self.rows[number].table == Table::Dead) {
             Some(number) => {
-                self.forget(number);
+                self.purge(number);
+                Ok(Answer::Purged)
+            }
+            None => Err(Refused::NothingThere),
+        }
+    }
+
+    fn forget_finished(&mut self, key: &Key, finished_at: Timestamp) -> Reply {
+        let found = self.find(key);
+        match found.filter(|number| self.rows[number].table == Table::History && self.rows[number].at == finished_at) {
+            Some(number) => {
+                self.rows.remove(&number);
                 Ok(Answer::Purged)
             }
             None => Err(Refused::NothingThere),

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use punctual_core::store::{Bodies, Position, Table};
+use punctual_core::store::{Bodies, Key, Position, Table};
 use punctual_core::view::{self, Listing, TaskView};
-use punctual_core::{Answer, Forward, Reply, TimeRange, Unit};
+use punctual_core::{Answer, Event, Forward, Reply, TimeRange, Unit};
 
 use super::{Pair, SHARD, translate};
 use crate::model::Sent;
@@ -47,6 +47,21 @@ impl Pair {
             assert_eq!(*known, id, "a second try is not a second task");
         }
         assert!(expected.is_empty(), "these should have been sent on: {expected:?}");
+    }
+
+    /// What happened to each row is told in its order; the order among rows is the shard's own affair.
+    pub fn compare_events(&mut self, actual: Vec<Event>) {
+        let mut by_row: BTreeMap<Key, (Vec<_>, Vec<_>)> = BTreeMap::new();
+        for Event { at, task, queue, what, .. } in actual {
+            assert_eq!(at, self.now);
+            by_row.entry(task).or_default().0.push((queue, what));
+        }
+        for (task, queue, what) in std::mem::take(&mut self.model.events) {
+            by_row.entry(task).or_default().1.push((queue, what));
+        }
+        for (task, (actual, expected)) in by_row {
+            assert_eq!(actual, expected, "what happened to {task:?} at {}", self.now);
+        }
     }
 
     /// Compares all that can be looked at.

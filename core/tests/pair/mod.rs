@@ -85,7 +85,7 @@ impl Pair {
         let config = plan.room.config();
         let store = Arc::new(MemoryStore::new(Arc::new(Still)));
         let shard = open(&store, &config, now);
-        let model = Model::new(now, config.limits, config.create_on_use);
+        let model = Model::new(now, &config);
         Pair {
             room: plan.room,
             lag: plan.lag,
@@ -178,6 +178,7 @@ impl Pair {
 
         let mut actual: BTreeMap<u64, Reply> = BTreeMap::new();
         let mut forwards = Vec::new();
+        let mut events = Vec::new();
         let mut steps = 0;
         loop {
             let requests = std::mem::take(&mut requests);
@@ -186,6 +187,7 @@ impl Pair {
             let leases = translate::leases(&output.answers, &expected);
             actual.extend(output.answers);
             forwards.extend(output.forwards.iter().cloned());
+            events.extend(output.events);
             self.in_flight.push_back(Flight {
                 step: output.step,
                 now: self.now,
@@ -204,6 +206,7 @@ impl Pair {
         }
         self.compare_answers(expected, actual);
         self.compare_forwards(forwards);
+        self.compare_events(events);
         assert!(
             self.wake <= self.model.next_event(),
             "the shard wakes at {}, something happens at {}",
@@ -325,6 +328,7 @@ impl Room {
         let ample = ShardConfig { limits, window: Millis(1 << 52), ..ShardConfig::default() };
         match self {
             Room::Plain | Room::Ample => ample,
+            Room::Archived => ShardConfig { keeps_history: true, ..ample },
             Room::NoCache => ShardConfig { window: Millis(50), cache: 0, ..ample },
             Room::Tiny { cache } => ShardConfig { window: Millis(50), slice: 3, timers: 8, fires: 4, cache, ..ample },
         }
@@ -332,7 +336,7 @@ impl Room {
 
     /// Whether everything that is due fires in the first step, before its requests.
     fn fires_at_once(self) -> bool {
-        matches!(self, Room::Plain | Room::Ample)
+        matches!(self, Room::Plain | Room::Ample | Room::Archived)
     }
 
     /// Whether consumers may wait while time passes. With limits on how much fires in one step a

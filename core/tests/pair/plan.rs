@@ -13,6 +13,8 @@ pub enum Room {
     Plain,
     /// Everything happens in one step, and what waits is in memory.
     Ample,
+    /// The same, and history stays until it is said that it may go.
+    Archived,
     /// Nothing that need not be is in memory.
     NoCache,
     /// Everything takes several steps.
@@ -129,6 +131,11 @@ pub enum Ask {
     Purge {
         which: Which,
         queue: Option<u8>,
+    },
+    /// The task as it finished, or as it did not.
+    Forget {
+        which: Which,
+        as_finished: bool,
     },
     PutTopic {
         topic: u8,
@@ -288,6 +295,7 @@ fn ask() -> impl Strategy<Value = Ask> {
         2 => (lease(), maybe(short())).prop_map(|(lease, by)| Ask::Extend { lease, by }),
         3 => (which(), maybe(0u8..4)).prop_map(|(which, queue)| Ask::Replay { which, queue }),
         1 => (which(), maybe(0u8..4)).prop_map(|(which, queue)| Ask::Purge { which, queue }),
+        3 => (which(), prop::bool::weighted(0.8)).prop_map(|(which, as_finished)| Ask::Forget { which, as_finished }),
         2 => put_topic(),
         2 => put_queue(),
         1 => (0u8..3, any::<bool>()).prop_map(|(topic, paused)| Ask::PauseTopic(topic, paused)),

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use proptest::sample::Index;
+use punctual_core::store::Key;
 use punctual_core::{
-    Answer, Back, Backoff, Binding, Command, Matching, Millis, Name, Overflow, Pattern, QueueSettings, Reply,
+    Answer, Back, Backoff, Binding, Command, Form, Matching, Millis, Name, Overflow, Pattern, QueueSettings, Reply,
     Reschedule, Reserve, Retry, Schedule, Selected, Shift, Sweep, SweepAction, Task, TimeRange, Timestamp,
     TopicSettings, Unit, When,
 };
@@ -125,12 +126,18 @@ impl Pair {
             }
             Ask::Reschedule { which, shift, priority, body, large } => {
                 let (topic, id) = self.task(*which);
-                let body = body.then(|| content(number, *large));
+                let body = body.then(|| (form(number), content(number, *large)));
                 let shift = shift.map(|moving| self.shift(moving));
                 Command::Reschedule(Box::new(Reschedule { topic, id, shift, priority: *priority, body }))
             }
             Ask::Replay { which, queue } => Command::Replay(self.selected(*which, *queue)),
             Ask::Purge { which, queue } => Command::Purge(self.selected(*which, *queue)),
+            Ask::Forget { which, as_finished } => {
+                let (topic, id) = self.task(*which);
+                let finished = self.model.find(&Key::task(&topic, &id)).map(|number| self.model.rows[&number].at);
+                let finished_at = finished.filter(|_| *as_finished).unwrap_or(self.now);
+                Command::Forget { topic, id, finished_at }
+            }
             Ask::PutTopic { topic: index, feeds, own, history, ttl } => {
                 let binding = |(index, fit): &(u8, u8)| Binding { queue: queue(*index), pattern: pattern(*fit) };
                 let settings = TopicSettings {
@@ -202,7 +209,7 @@ impl Pair {
         };
         let (topic, id) = self.task(*which);
         let id = if *id_is_new { name(&format!("new-{number}")) } else { id };
-        let mut task = Task::new(topic, content(number, *large));
+        let mut task = Task::new(topic, content(number, *large)).form(form(number));
         task.headers = if number.is_multiple_of(3) { vec![("number".into(), number.to_string())] } else { vec![] };
         task.routing_key = routing(*fit);
         task.when = match self.shift(*when) {
@@ -270,6 +277,10 @@ impl Ask {
         let replays = matches!(self, Ask::Replay { .. } | Ask::SweepDead { .. } | Ask::ReplayHistory { .. });
         replays || matches!(self, Ask::PutTopic { .. })
     }
+}
+
+fn form(number: u64) -> Form {
+    [Form::Bytes, Form::Text, Form::Json][number as usize % 3]
 }
 
 /// A body that tells its request from all others.

@@ -23,23 +23,26 @@ enum What {
 impl Handle {
     /// Creates a topic or changes its settings. On an error some shards may have done it; do it again.
     pub async fn put_topic(&self, name: &Name, settings: TopicSettings) -> Result<TopicSettings, Error> {
-        let _turn = self.shared.settings.lock().await;
-        self.check_room_for(What::Topic, name).await?;
         let command = Command::PutTopic { name: name.clone(), settings: Box::new(settings) };
-        answered!(first(self.ask_all(command).await), Answer::Topic(settings) => settings)
+        answered!(self.put(What::Topic, name, command).await, Answer::Topic(settings) => settings)
     }
 
     /// Creates a queue or changes its settings. On an error some shards may have done it; do it again.
     pub async fn put_queue(&self, name: &Name, settings: QueueSettings) -> Result<QueueSettings, Error> {
-        let _turn = self.shared.settings.lock().await;
-        self.check_room_for(What::Queue, name).await?;
         let command = Command::PutQueue { name: name.clone(), settings: Box::new(settings) };
-        let settings: Result<QueueSettings, Error> =
-            answered!(first(self.ask_all(command).await), Answer::Queue(settings) => settings);
-        if settings.is_ok() {
+        answered!(self.put(What::Queue, name, command).await, Answer::Queue(settings) => settings)
+    }
+
+    async fn put(&self, what: What, name: &Name, command: Command) -> Outcome {
+        let _turn = self.shared.settings.lock().await;
+        let outcome = match self.check_room_for(what, name).await {
+            Ok(()) => first(self.ask_all(command).await),
+            Err(full) => Err(full),
+        };
+        if let Ok(Answer::Queue(_)) = outcome {
             self.shared.known_queues.write().unwrap_or_else(PoisonError::into_inner).insert(name.clone());
         }
-        settings
+        self.counted(outcome)
     }
 
     /// A new topic or queue needs room. Changing one does not: other settings may be what makes room.
@@ -76,6 +79,10 @@ impl Handle {
 
     /// Changes a topic or queue where it is, and makes it as it is then where it is not.
     async fn change(&self, name: &Name, command: Command) -> Outcome {
+        self.counted(self.change_all(name, command).await)
+    }
+
+    async fn change_all(&self, name: &Name, command: Command) -> Outcome {
         let _turn = self.shared.settings.lock().await;
         let outcomes = self.ask_all(command).await;
         let changed = outcomes.iter().find_map(|outcome| outcome.as_ref().ok()).cloned();
@@ -98,13 +105,13 @@ impl Handle {
     /// Removes a topic; refused if it holds tasks, unless it is forced. Answers how many rows went with it.
     pub async fn delete_topic(&self, name: &Name, force: bool) -> Result<u64, Error> {
         let _turn = self.shared.settings.lock().await;
-        self.delete(What::Topic, name, force).await
+        self.counted(self.delete(What::Topic, name, force).await)
     }
 
     /// Removes a queue; refused if it holds deliveries, unless it is forced. Answers how many rows went with it.
     pub async fn delete_queue(&self, name: &Name, force: bool) -> Result<u64, Error> {
         let _turn = self.shared.settings.lock().await;
-        let deleted = self.delete(What::Queue, name, force).await;
+        let deleted = self.counted(self.delete(What::Queue, name, force).await);
         if deleted.is_ok() {
             self.shared.known_queues.write().unwrap_or_else(PoisonError::into_inner).remove(name);
         }
@@ -114,7 +121,7 @@ impl Handle {
     async fn delete(&self, what: What, name: &Name, force: bool) -> Result<u64, Error> {
         if !force {
             // Each shard looks for itself too, but one that is empty must not be the first to go.
-            let rows = what.rows(&self.counts().await?, name);
+            let rows = what.rows(&self.count().await?, name);
             if rows > 0 {
                 return Err(Refused::NotEmpty { name: name.clone(), rows }.into());
             }
@@ -145,11 +152,11 @@ impl Handle {
     async fn put_again(&self, what: What, name: &Name) -> Result<Option<Command>, Error> {
         let name = name.clone();
         Ok(match what {
-            What::Topic => self.topics().await?.remove(&name).map(|settings| {
+            What::Topic => self.all_settings().await?.topics.remove(&name).map(|settings| {
                 let settings = Box::new(settings);
                 Command::PutTopic { name, settings }
             }),
-            What::Queue => self.queues().await?.remove(&name).map(|settings| {
+            What::Queue => self.all_settings().await?.queues.remove(&name).map(|settings| {
                 let settings = Box::new(settings);
                 Command::PutQueue { name, settings }
             }),
@@ -158,16 +165,16 @@ impl Handle {
 
     /// All topics and their settings, in the order of their names.
     pub async fn topics(&self) -> Result<BTreeMap<Name, TopicSettings>, Error> {
-        Ok(self.all_settings().await?.topics)
+        Ok(self.counted(self.all_settings().await)?.topics)
     }
 
     /// All queues and their settings, in the order of their names.
     pub async fn queues(&self) -> Result<BTreeMap<Name, QueueSettings>, Error> {
-        Ok(self.all_settings().await?.queues)
+        Ok(self.counted(self.all_settings().await)?.queues)
     }
 
     /// What any shard has. Where several have the same, they agree, or are about to.
-    async fn all_settings(&self) -> Result<punctual_core::shard::StoredSettings, Error> {
+    pub(crate) async fn all_settings(&self) -> Result<punctual_core::shard::StoredSettings, Error> {
         let shards = self.shared.config.shards;
         self.read(move |store| {
             let mut all = view::settings_of(store, ShardId(0))?;

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, PoisonError};
 
+use punctual_core::store::ShardId;
 use punctual_core::{Answer, Back, Command, Delivery, Lease, Millis, Refused, Reserve, Standing, Ticket, Timestamp};
 use tokio::sync::oneshot;
 
@@ -11,6 +12,84 @@ use crate::error::Error;
 use crate::routing::shard_of_key;
 use crate::shared::Shared;
 
+/// What a consumer says about a delivery it holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Settle {
+    /// The work is done.
+    Acknowledge(Lease),
+    /// The work is not done and somebody else may try.
+    Release {
+        /// The right to say so.
+        lease: Lease,
+        /// When.
+        back: Back,
+        /// From now on with this priority.
+        priority: Option<u32>,
+    },
+    /// The work cannot be done.
+    Reject {
+        /// The right to say so.
+        lease: Lease,
+        /// Why not.
+        note: Option<String>,
+    },
+    /// The work takes longer.
+    Extend {
+        /// The right to say so.
+        lease: Lease,
+        /// So long from now; `None` means as long as the queue gives.
+        by: Option<Millis>,
+    },
+}
+
+/// What came of what a consumer said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Settled {
+    /// The delivery is done.
+    Acknowledged,
+    /// It was given back, and stands here now.
+    Released(Standing),
+    /// It is a dead letter.
+    Rejected,
+    /// Its lease ends then.
+    Extended(Timestamp),
+}
+
+impl Settle {
+    /// The lease of the delivery that is spoken of.
+    pub fn lease(&self) -> &Lease {
+        match self {
+            Settle::Acknowledge(lease)
+            | Settle::Release { lease, .. }
+            | Settle::Reject { lease, .. }
+            | Settle::Extend { lease, .. } => lease,
+        }
+    }
+
+    fn command(self, shards: u16) -> (ShardId, Command) {
+        let shard = shard_of_key(&self.lease().key, shards);
+        let command = match self {
+            Settle::Acknowledge(lease) => Command::Acknowledge(lease),
+            Settle::Release { lease, back, priority } => Command::Release { lease, back, priority },
+            Settle::Reject { lease, note } => Command::Reject { lease, note },
+            Settle::Extend { lease, by } => Command::Extend { lease, by },
+        };
+        (shard, command)
+    }
+}
+
+impl Settled {
+    fn of(outcome: Outcome) -> Result<Settled, Error> {
+        match outcome? {
+            Answer::Acknowledged => Ok(Settled::Acknowledged),
+            Answer::Released(standing) => Ok(Settled::Released(standing)),
+            Answer::Rejected => Ok(Settled::Rejected),
+            Answer::Extended(until) => Ok(Settled::Extended(until)),
+            other => unreachable!("a shard answers a command with its own answer, not with {other:?}"),
+        }
+    }
+}
+
 impl Handle {
     /// Waits for deliveries; empty when the time to wait was over. Those who have waited longest
     /// come first, whichever shard has something for them.
@@ -18,6 +97,10 @@ impl Handle {
     /// Dropping the future takes the consumer off the board. Deliveries that were already on their
     /// way to it go back at once.
     pub async fn reserve(&self, reserve: Reserve) -> Result<Vec<Delivery>, Error> {
+        self.counted(self.wait(reserve).await)
+    }
+
+    async fn wait(&self, reserve: Reserve) -> Result<Vec<Delivery>, Error> {
         self.check_queues(&reserve)?;
         let (sender, receiver) = oneshot::channel();
         let ticket = self.shared.post(reserve, sender)?;
@@ -46,6 +129,13 @@ impl Handle {
     pub async fn acknowledge(&self, lease: Lease) -> Result<(), Error> {
         let shard = shard_of_key(&lease.key, self.shared.config.shards);
         answered!(self.ask(shard, Command::Acknowledge(lease)).await, Answer::Acknowledged => ())
+    }
+
+    /// Says what became of many deliveries; each is answered by itself, in the order of what was said.
+    pub async fn settle_many(&self, settles: Vec<Settle>) -> Vec<Result<Settled, Error>> {
+        let shards = self.shared.config.shards;
+        let commands = settles.into_iter().map(|settle| Ok(settle.command(shards))).collect();
+        self.ask_many(commands).await.into_iter().map(Settled::of).collect()
     }
 
     /// The work on many deliveries is done; each is answered by itself, in the order of the leases.

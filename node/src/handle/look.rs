@@ -9,15 +9,17 @@ use tokio::sync::oneshot;
 
 use super::{Handle, answered};
 use crate::error::Error;
+use crate::inbox::Inbox;
 use crate::listing::{Cursor, Page, list};
 use crate::stats::Stats;
+use crate::watch::Watch;
 
 impl Handle {
     /// Looks at one task.
     pub async fn get(&self, topic: &Name, id: &Name) -> Result<Option<TaskView>, Error> {
         let (shard, now) = (self.shard_of(topic, id), self.now());
         let (topic, id) = (topic.clone(), id.clone());
-        self.read(move |store| view::get(store, shard, &topic, &id, now)).await
+        self.counted(self.read(move |store| view::get(store, shard, &topic, &id, now)).await)
     }
 
     /// Looks at a page of tasks of all shards, in the order of their times; tasks of a key in the
@@ -34,14 +36,18 @@ impl Handle {
         let cursor = from.unwrap_or_else(|| Cursor::start(shards));
         if cursor.shards() != usize::from(shards) {
             let message = "this cursor does not belong to this node: begin the list anew";
-            return Err(Refused::BadSettings(message.into()).into());
+            return self.counted(Err(Refused::BadSettings(message.into()).into()));
         }
         let now = self.now();
-        self.read(move |store| list(store, &listing, &cursor, limit, bodies, now)).await
+        self.counted(self.read(move |store| list(store, &listing, &cursor, limit, bodies, now)).await)
     }
 
     /// How much there is, by topic, queue and state.
     pub async fn counts(&self) -> Result<Counts, Error> {
+        self.counted(self.count().await)
+    }
+
+    pub(super) async fn count(&self) -> Result<Counts, Error> {
         let mut sum = Counts::default();
         for outcome in self.ask_all(Command::Count).await {
             let counts: Result<Counts, Error> = answered!(outcome, Answer::Counts(counts) => *counts);
@@ -53,6 +59,10 @@ impl Handle {
     /// How many deliveries come due in each of the next slots of time, by the slots' beginnings. The
     /// first slot is the one that is running.
     pub async fn forecast(&self, unit: Unit, slots: usize) -> Result<Vec<(Timestamp, u64)>, Error> {
+        self.counted(self.look_ahead(unit, slots).await)
+    }
+
+    async fn look_ahead(&self, unit: Unit, slots: usize) -> Result<Vec<(Timestamp, u64)>, Error> {
         let mut sums: BTreeMap<Timestamp, u64> = BTreeMap::new();
         for outcome in self.ask_all(Command::Forecast { unit, slots }).await {
             let forecast: Result<Vec<(Timestamp, u64)>, Error> =
@@ -64,11 +74,23 @@ impl Handle {
         Ok(sums.into_iter().take(slots).collect())
     }
 
+    /// Whether the node answers now: it vouches for its data, is not stopping, and all of its shards are up.
+    pub fn ready(&self) -> Result<(), Error> {
+        self.shared.check()?;
+        self.shared.inboxes.iter().try_for_each(Inbox::ready)
+    }
+
+    /// Watches what happens from now on: each event as soon as it is durable.
+    pub fn watch(&self) -> Watch {
+        self.shared.watchers.watch()
+    }
+
     /// How the node has been working since it started.
     pub fn stats(&self) -> Stats {
         let waiting_consumers = self.shared.lobby.room().board.len();
         let inboxes = self.shared.inboxes.iter().map(|inbox| inbox.len()).collect();
-        self.shared.meter.read(waiting_consumers, inboxes)
+        let archive = self.shared.config.archive.as_ref().map(|_| self.shared.archiving.stats());
+        self.shared.meter.read(archive, waiting_consumers, inboxes)
     }
 
     /// Reads from the store on one of the node's reading threads.

@@ -8,6 +8,8 @@ mod consume;
 mod look;
 mod tasks;
 
+pub use consume::{Settle, Settled};
+
 use std::fmt;
 use std::sync::Arc;
 
@@ -62,22 +64,32 @@ impl Handle {
 
     /// Sends a command to one shard and waits for the answer.
     async fn ask(&self, shard: ShardId, command: Command) -> Outcome {
-        self.shared.check()?;
-        let (sender, receiver) = oneshot::channel();
-        self.shared.inbox(shard).push(command, Caller::One(sender))?;
-        receiver.await.unwrap_or_else(|_| Err(self.shared.lost()))
+        let answer = async {
+            self.shared.check()?;
+            let (sender, receiver) = oneshot::channel();
+            self.shared.inbox(shard).push(command, Caller::One(sender))?;
+            receiver.await.unwrap_or_else(|_| Err(self.shared.lost()))
+        };
+        self.counted(answer.await)
+    }
+
+    /// Counts a refusal on its way to the caller. Each is counted once: in [`ask`](Handle::ask) and
+    /// [`ask_many`](Handle::ask_many), and where a public method ends that does something else.
+    fn counted<T>(&self, result: Result<T, Error>) -> Result<T, Error> {
+        result.inspect_err(|error| self.shared.meter.refuse(error))
     }
 
     /// Sends commands to their shards, each as if it came alone, and waits for all the answers; an
     /// error among the commands is its own answer.
     async fn ask_many(&self, commands: Vec<Result<(ShardId, Command), Error>>) -> Vec<Outcome> {
         let receiver = self.send(commands, true);
-        self.collect(receiver).await
+        let outcomes = self.collect(receiver).await.into_iter();
+        outcomes.map(|outcome| self.counted(outcome)).collect()
     }
 
     /// Sends commands to several shards and waits for all the answers. They are not refused for want
     /// of room, so that they do not get through to some of the shards only.
-    async fn ask_several(&self, commands: Vec<(ShardId, Command)>) -> Vec<Outcome> {
+    pub(crate) async fn ask_several(&self, commands: Vec<(ShardId, Command)>) -> Vec<Outcome> {
         let receiver = self.send(commands.into_iter().map(Ok).collect(), false);
         self.collect(receiver).await
     }

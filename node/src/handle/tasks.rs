@@ -14,7 +14,7 @@ impl Handle {
     /// Takes a task. When this comes back the task is durable. The same topic and id again is the
     /// same task: nothing new is made, and the answer says so.
     pub async fn schedule(&self, task: Task) -> Result<Scheduled, Error> {
-        let (shard, command) = self.enter(task)?;
+        let (shard, command) = self.counted(self.enter(task))?;
         answered!(self.ask(shard, command).await, Answer::Scheduled(scheduled) => scheduled)
     }
 
@@ -70,7 +70,7 @@ impl Handle {
 
     /// Hands a dead letter or a finished task out again.
     pub async fn replay(&self, selected: Selected) -> Result<(), Error> {
-        self.shared.check_room()?;
+        self.counted(self.shared.check_room())?;
         let shard = self.shard_of(&selected.topic, &selected.id);
         answered!(self.ask(shard, Command::Replay(selected)).await, Answer::Replayed => ())
     }
@@ -114,6 +114,10 @@ impl Handle {
     /// Changes all that match, in all shards. On an error some shards may have done it; doing it
     /// again does the rest.
     pub async fn sweep(&self, sweep: Sweep) -> Result<Swept, Error> {
+        self.counted(self.sweep_all(sweep).await)
+    }
+
+    async fn sweep_all(&self, sweep: Sweep) -> Result<Swept, Error> {
         if sweep.action == SweepAction::Replay && !sweep.dry_run {
             self.shared.check_room()?;
         }

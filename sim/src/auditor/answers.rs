@@ -67,7 +67,7 @@ impl Context<'_> {
             (Command::Reschedule(change), Ok(Answer::Rescheduled(ruling))) => match (ruling, row) {
                 (Ruling::Done(due), Some(row)) if is_open(row) => {
                     let mut changed = row.clone();
-                    if let Some(body) = change.body.as_ref().filter(|_| itself) {
+                    if let Some((_, body)) = change.body.as_ref().filter(|_| itself) {
                         changed.body = Body::EndsWith(body.clone());
                     }
                     if matches!(row.state.phase, Phase::Spread(_)) {

@@ -12,7 +12,7 @@ use super::guess::{Body, Candidate, Guess};
 use super::ledger::{Deletion, Settings};
 
 /// How long a dead letter on its way waits for word.
-const PATIENCE: Millis = Millis::from_secs(60);
+const PATIENCE: (Millis, Millis) = (Millis::from_secs(60), Millis::from_hours(6));
 
 /// What the rules depend on beside the row.
 pub(super) struct Context<'a> {
@@ -129,7 +129,8 @@ impl Context<'_> {
             Phase::Leased { .. } if row.at <= self.now => next.extend(self.fail(row)),
             Phase::Forwarding { death, .. } if row.at <= self.now => {
                 let mut sent = row.clone();
-                sent.set_at(self.now.plus(PATIENCE));
+                let dead_for = self.now.since(death.at).0;
+                sent.set_at(self.now.plus(Millis(dead_for / 2).clamp(PATIENCE.0, PATIENCE.1)));
                 next.push(Guess::row(sent));
                 next.push(self.bury(row, death.clone()));
             }

@@ -1,16 +1,28 @@
 //! What a node tells about its own work: above all, how late deliveries were.
 
+mod buckets;
+mod happened;
+
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
-use punctual_core::Delivery;
+use punctual_core::{Delivery, Event, Name, Timestamp};
 
+pub use buckets::Buckets;
+use buckets::Filling;
+pub use happened::Happened;
+
+use crate::archive::ArchiveStats;
+use crate::error::Error;
 use crate::lock::lock;
 
 /// How a node has been working since it started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stats {
+    /// When the node started.
+    pub started_at: Timestamp,
     /// How late deliveries were handed over, in microseconds after they were due; at a further
     /// attempt, after they became available again.
     pub lateness_micros: Distribution,
@@ -18,12 +30,24 @@ pub struct Stats {
     pub commit_micros: Distribution,
     /// How many rows each commit changed.
     pub commit_changes: Distribution,
+    /// The same as `lateness_micros`, by bounds.
+    pub lateness_buckets: Buckets,
+    /// The same as `commit_micros`, by bounds.
+    pub commit_time_buckets: Buckets,
+    /// The same as `commit_changes`, by bounds.
+    pub commit_changes_buckets: Buckets,
     /// How many commits failed or were refused, in part or wholly.
     pub failed_commits: u64,
     /// How many steps the shards took that had an outcome.
     pub steps: u64,
     /// How many answers were given.
     pub answers: u64,
+    /// How often what has happened, by topic. A topic that is deleted goes, and begins anew if it comes back.
+    pub topics: BTreeMap<Name, Happened>,
+    /// How many requests were not carried out, by [`Error::code`].
+    pub refusals: BTreeMap<&'static str, u64>,
+    /// How the archive does, if there is one.
+    pub archive: Option<ArchiveStats>,
     /// How many consumers wait.
     pub waiting_consumers: usize,
     /// How many requests wait in the inbox of each shard.
@@ -69,13 +93,20 @@ impl Distribution {
 
 /// Where the committer writes its measurements, once a round.
 pub(crate) struct Meter {
+    started_at: Timestamp,
     state: Mutex<Measured>,
+    /// Apart from the others: whoever is refused counts it, the committer counts the rest.
+    refusals: Mutex<BTreeMap<&'static str, u64>>,
 }
 
 struct Measured {
     lateness: Histogram<u64>,
     commit_time: Histogram<u64>,
     commit_changes: Histogram<u64>,
+    lateness_buckets: Filling,
+    commit_time_buckets: Filling,
+    commit_changes_buckets: Filling,
+    topics: BTreeMap<Name, Happened>,
     failed_commits: u64,
     steps: u64,
     answers: u64,
@@ -89,6 +120,8 @@ pub(crate) struct Round {
     pub failed: bool,
     pub steps: usize,
     pub answers: usize,
+    /// What happened in each step, and which topics were gone after it.
+    pub happened: Vec<(Vec<Event>, Vec<Name>)>,
 }
 
 impl Round {
@@ -100,43 +133,70 @@ impl Round {
 }
 
 impl Meter {
-    pub fn new() -> Meter {
+    pub fn new(now: Timestamp) -> Meter {
         // A day of lateness, an hour of commit, a billion changes: what lies above is counted as that.
         let histogram = |max| Histogram::new_with_max(max, 3).expect("the bounds are in order");
         let state = Measured {
             lateness: histogram(86_400_000_000),
             commit_time: histogram(3_600_000_000),
             commit_changes: histogram(1_000_000_000),
+            lateness_buckets: Filling::new(buckets::MICROS),
+            commit_time_buckets: Filling::new(buckets::MICROS),
+            commit_changes_buckets: Filling::new(buckets::CHANGES),
+            topics: BTreeMap::new(),
             failed_commits: 0,
             steps: 0,
             answers: 0,
         };
-        Meter { state: Mutex::new(state) }
+        Meter { started_at: now, state: Mutex::new(state), refusals: Mutex::default() }
     }
 
     pub fn add(&self, round: &Round) {
         let mut state = lock(&self.state);
         for micros in &round.lateness {
             state.lateness.saturating_record(*micros);
+            state.lateness_buckets.record(*micros);
         }
         if let Some((time, changes)) = round.commit {
-            state.commit_time.saturating_record(time.as_micros() as u64);
-            state.commit_changes.saturating_record(changes as u64);
+            let (micros, changes) = (time.as_micros() as u64, changes as u64);
+            state.commit_time.saturating_record(micros);
+            state.commit_time_buckets.record(micros);
+            state.commit_changes.saturating_record(changes);
+            state.commit_changes_buckets.record(changes);
+        }
+        for (events, gone) in &round.happened {
+            happened::count(&mut state.topics, events);
+            // A topic goes from each shard by itself, after all that happened to it there: when it is
+            // gone from the last one, nothing of it is left here.
+            gone.iter().for_each(|topic| _ = state.topics.remove(topic));
         }
         state.failed_commits += u64::from(round.failed);
         state.steps += round.steps as u64;
         state.answers += round.answers as u64;
     }
 
-    pub fn read(&self, waiting_consumers: usize, inboxes: Vec<usize>) -> Stats {
+    /// Counts a request that was not carried out.
+    pub fn refuse(&self, error: &Error) {
+        *lock(&self.refusals).entry(error.code()).or_default() += 1;
+    }
+
+    pub fn read(&self, archive: Option<ArchiveStats>, waiting_consumers: usize, inboxes: Vec<usize>) -> Stats {
+        let refusals = lock(&self.refusals).clone();
         let state = lock(&self.state);
         Stats {
+            started_at: self.started_at,
             lateness_micros: Distribution::of(&state.lateness),
             commit_micros: Distribution::of(&state.commit_time),
             commit_changes: Distribution::of(&state.commit_changes),
+            lateness_buckets: state.lateness_buckets.read(),
+            commit_time_buckets: state.commit_time_buckets.read(),
+            commit_changes_buckets: state.commit_changes_buckets.read(),
             failed_commits: state.failed_commits,
             steps: state.steps,
             answers: state.answers,
+            topics: state.topics.clone(),
+            refusals,
+            archive,
             waiting_consumers,
             inboxes,
         }

@@ -1,0 +1,258 @@
+//! The archive: where finished tasks go when their topic has kept them for its time.
+//!
+//! **Invariant**: a task is removed from the history only after the archive has said that it has it. So if
+//! the node dies between the two, or the removal fails, the archive gets the task again: once
+//! at least, maybe more often. A topic that keeps no history leaves nothing to archive (but what it has
+//! kept before is archived when it ceases to), and what is deleted with its topic is not wanted any more.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use punctual_core::store::{Bodies, Key, Position, Row, Scan, ShardId, StoreError, Table};
+use punctual_core::view::TaskView;
+use punctual_core::{Command, Millis, Name, Refused, Timestamp};
+
+use crate::block_on::block_on;
+use crate::error::Error;
+use crate::handle::Handle;
+use crate::lock::lock;
+use crate::shared::Shared;
+
+/// A place for finished tasks.
+pub trait Archive: Send + Sync {
+    /// Takes finished tasks; when it returns `Ok` they are durable there, and the node removes them. It may
+    /// get a task again that it has: by topic, id and the time at which it finished it is the same.
+    /// On an error everything is kept, and tried again later. It may block, but the stop of the
+    /// node waits for it.
+    fn take(&self, tasks: &[TaskView]) -> Result<(), String>;
+}
+
+impl fmt::Debug for dyn Archive + '_ {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Archive")
+    }
+}
+
+/// How an archive has done since the node started.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ArchiveStats {
+    /// How many tasks it has taken.
+    pub archived: u64,
+    /// How often it has failed, or the history could not be read or removed.
+    pub failures: u64,
+    /// Why it failed the last time; `None` if it has gone well since.
+    pub last_error: Option<String>,
+}
+
+/// What is known of the archive's work.
+#[derive(Default)]
+pub(crate) struct Archiving {
+    stats: Mutex<ArchiveStats>,
+}
+
+impl Archiving {
+    pub fn stats(&self) -> ArchiveStats {
+        lock(&self.stats).clone()
+    }
+}
+
+/// How many finished tasks are looked at, and handed over, at once.
+const PAGE: usize = 512;
+
+/// How many bytes of bodies are handed over at once, roughly.
+const PAGE_BYTES: usize = 16 << 20;
+
+/// How many bodies are read at once.
+const BODIES: usize = 32;
+
+/// After how many passes one begins at the start again. A row may be slower to become durable than it is kept,
+/// and then stands where a pass has been.
+const PASSES: u32 = 256;
+
+/// How much longer than usual the next pass is waited for, at most, while passes fail.
+const BACKOFF: u32 = 32;
+
+/// Archives until the node stops.
+pub(crate) fn run(shared: &Arc<Shared>, archive: &dyn Archive) {
+    let mut archivist = Archivist {
+        shared,
+        handle: Handle::new(Arc::clone(shared)),
+        archive,
+        periods: BTreeMap::new(),
+        cursors: BTreeMap::new(),
+    };
+    let every = shared.config.archive_every.max(Duration::from_millis(1));
+    let (mut wait, mut passes) = (every, 0);
+    while shared.closing.sleep(wait) {
+        passes += 1;
+        if passes % PASSES == 0 {
+            archivist.cursors.clear();
+        }
+        let outcome = archivist.pass();
+        let mut stats = lock(&shared.archiving.stats);
+        match outcome {
+            Ok(()) => {
+                stats.last_error = None;
+                wait = every;
+            }
+            Err(Trouble::Stopping) => return,
+            Err(Trouble::Failed(why) | Trouble::Away(why)) => {
+                stats.failures += 1;
+                stats.last_error = Some(why);
+                wait = (wait * 2).min(every * BACKOFF);
+            }
+        }
+    }
+}
+
+/// Why a pass did not come to its end.
+enum Trouble {
+    /// The archive did not take what it was given.
+    Failed(String),
+    /// A shard or the store is not here for now.
+    Away(String),
+    Stopping,
+}
+
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Trouble {
+        match error {
+            Error::Stopping => Trouble::Stopping,
+            other => Trouble::Away(other.to_string()),
+        }
+    }
+}
+
+struct Archivist<'a> {
+    shared: &'a Shared,
+    handle: Handle,
+    archive: &'a dyn Archive,
+    /// For how long the topics kept their history in the last pass.
+    periods: BTreeMap<Name, Millis>,
+    /// Up to where all is archived that is kept for a time, by shard. Others stand there too, and
+    /// a history of months is not to be read again and again for the sake of one of minutes.
+    cursors: BTreeMap<(ShardId, Millis), Position>,
+}
+
+/// A page of the history.
+struct Page {
+    tasks: Vec<TaskView>,
+    /// Where to go on.
+    next: Position,
+    is_last: bool,
+}
+
+impl Archivist<'_> {
+    /// Archives all that has been kept for its time.
+    fn pass(&mut self) -> Result<(), Trouble> {
+        self.shared.check()?;
+        self.learn_periods()?;
+        let mut periods: Vec<Millis> = self.periods.values().copied().collect();
+        periods.sort_unstable();
+        periods.dedup();
+        let mut outcome = Ok(());
+        for (shard, _) in self.shared.shards() {
+            let archived = periods.iter().try_for_each(|period| self.archive_shard(shard, *period));
+            match archived {
+                Ok(()) => {}
+                // The others go on.
+                Err(Trouble::Away(why)) => outcome = Err(Trouble::Away(why)),
+                Err(trouble) => return Err(trouble),
+            }
+        }
+        outcome
+    }
+
+    /// Looks for how long the topics keep their history. A topic that was not there in the last pass has nothing
+    /// where that one has been; one that keeps its history for another time now may have.
+    fn learn_periods(&mut self) -> Result<(), Trouble> {
+        let settings = block_on(self.handle.all_settings())?;
+        let periods: BTreeMap<Name, Millis> =
+            settings.topics.into_iter().map(|(name, topic)| (name, topic.history)).collect();
+        for (name, period) in &periods {
+            if self.periods.get(name).is_some_and(|before| before != period) {
+                self.cursors.retain(|(_, known), _| known != period);
+            }
+        }
+        self.periods = periods;
+        Ok(())
+    }
+
+    fn archive_shard(&mut self, shard: ShardId, period: Millis) -> Result<(), Trouble> {
+        loop {
+            // What is archived from a shard that is not here could not be removed, and would be archived again.
+            self.shared.inbox(shard).ready()?;
+            let from = self.cursors.get(&(shard, period)).copied().unwrap_or(Position::START);
+            let page = self.read(shard, period, from).map_err(|error| self.shared.read_failed(&error))?;
+            if !page.tasks.is_empty() {
+                self.hand_over(&page.tasks)?;
+                self.remove(shard, &page.tasks)?;
+            }
+            self.cursors.insert((shard, period), page.next);
+            if page.is_last {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The next finished tasks of the topics that keep them for this time, if that is over.
+    fn read(&self, shard: ShardId, period: Millis, from: Position) -> Result<Page, StoreError> {
+        let now = self.handle.now();
+        let until = match now.as_millis().checked_sub(period.0) {
+            Some(until) => Timestamp::from_millis(until + 1),
+            None => Timestamp::ZERO,
+        };
+        let scan = Scan { table: Table::History, from, until, topic: None, limit: PAGE, bodies: Bodies::Without };
+        let rows = self.shared.store.scan(shard, &scan)?;
+        let mut page = Page { tasks: Vec::new(), next: from, is_last: rows.len() < PAGE };
+        let is_meant = |row: &&Row| self.periods.get(row.key.topic()) == Some(&period);
+        let mut bytes = 0;
+        for rows in rows.chunks(BODIES) {
+            if bytes >= PAGE_BYTES {
+                page.is_last = false;
+                break;
+            }
+            let meant: Vec<&Row> = rows.iter().filter(is_meant).collect();
+            let keys: Vec<Key> = meant.iter().map(|row| row.key.clone()).collect();
+            let found = if keys.is_empty() { Vec::new() } else { self.shared.store.get(shard, &keys, Bodies::With)? };
+            for (seen, row) in meant.into_iter().zip(found) {
+                // It may have been handed out again meanwhile.
+                let unmoved = |row: &Row| row.table == Table::History && row.position() == seen.position();
+                if let Some(row) = row.filter(unmoved) {
+                    bytes += row.body.len();
+                    page.tasks.push(TaskView::of(&row, now));
+                }
+            }
+            page.next = rows.last().map_or(page.next, |row| row.position().next());
+        }
+        Ok(page)
+    }
+
+    fn hand_over(&self, tasks: &[TaskView]) -> Result<(), Trouble> {
+        // A bug in an archive must not stop the node.
+        let taken = catch_unwind(AssertUnwindSafe(|| self.archive.take(tasks)));
+        taken
+            .unwrap_or_else(|_| Err("the archive panicked; its message is in the log".into()))
+            .map_err(Trouble::Failed)?;
+        lock(&self.shared.archiving.stats).archived += tasks.len() as u64;
+        Ok(())
+    }
+
+    /// Removes what is archived. What has been handed out again meanwhile stays, and is archived again some day.
+    fn remove(&self, shard: ShardId, tasks: &[TaskView]) -> Result<(), Trouble> {
+        let forget = |task: &TaskView| {
+            let (topic, id) = (task.topic.clone(), task.id.clone());
+            (shard, Command::Forget { topic, id, finished_at: task.position.at })
+        };
+        for outcome in block_on(self.handle.ask_several(tasks.iter().map(forget).collect())) {
+            match outcome {
+                Ok(_) | Err(Error::Refused(Refused::NothingThere)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+}

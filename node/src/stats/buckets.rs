@@ -1,0 +1,73 @@
+//! Counts of measured values by how great they are, for whoever adds up over many nodes and long times.
+
+/// How many values of a measurement are at most so great.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Buckets {
+    /// The bounds, rising.
+    pub bounds: &'static [u64],
+    /// For each bound: how many values are at most that.
+    pub counts: Vec<u64>,
+    /// How many values there are; those above the last bound are counted only here.
+    pub count: u64,
+    /// Their sum.
+    pub sum: u64,
+}
+
+/// The bounds of the lateness of deliveries and of the time of a commit, in microseconds.
+pub(super) const MICROS: &[u64] = &[
+    250, 500, 1_000, 2_000, 3_000, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 5_000_000,
+    60_000_000,
+];
+
+/// The bounds of the number of rows that a commit changes.
+pub(super) const CHANGES: &[u64] = &[1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000];
+
+/// Buckets while they are filled: each value is counted in the first one that fits.
+pub(super) struct Filling {
+    bounds: &'static [u64],
+    counts: Vec<u64>,
+    above: u64,
+    sum: u64,
+}
+
+impl Filling {
+    pub fn new(bounds: &'static [u64]) -> Filling {
+        Filling { bounds, counts: vec![0; bounds.len()], above: 0, sum: 0 }
+    }
+
+    pub fn record(&mut self, value: u64) {
+        let fits = self.bounds.partition_point(|bound| *bound < value);
+        *self.counts.get_mut(fits).unwrap_or(&mut self.above) += 1;
+        self.sum = self.sum.saturating_add(value);
+    }
+
+    pub fn read(&self) -> Buckets {
+        let mut count = 0;
+        let cumulative = self.counts.iter().map(|bucket| {
+            count += bucket;
+            count
+        });
+        let counts = cumulative.collect();
+        Buckets { bounds: self.bounds, counts, count: count + self.above, sum: self.sum }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_counts_for_every_bound_that_it_does_not_exceed() {
+        let mut filling = Filling::new(&[1, 10, 100]);
+        for value in [0, 1, 2, 10, 11, 101] {
+            filling.record(value);
+        }
+        let buckets = filling.read();
+        assert_eq!((buckets.counts, buckets.count, buckets.sum), (vec![2, 4, 5], 6, 125));
+    }
+
+    #[test]
+    fn bounds_rise() {
+        assert!([MICROS, CHANGES].iter().all(|bounds| bounds.is_sorted_by(|lower, higher| lower < higher)));
+    }
+}

@@ -1,0 +1,123 @@
+//! What a node tells about its own work.
+
+#![allow(clippy::unwrap_used, reason = "all of this is a test")]
+
+mod stage;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use punctual_core::{Back, Millis, Rate, Reason, Refused, Reserve, TopicSettings};
+use punctual_node::{Error, Happened};
+use stage::{Stage, eventually, finish, name, next, task, wait_for};
+
+#[tokio::test]
+async fn what_happens_is_counted_by_topic() {
+    let Stage { handle, clock, node: _node, .. } = Stage::new(2);
+    let before = handle.stats();
+    assert!(before.topics.is_empty() && before.started_at <= handle.now());
+    for id in ["done", "back", "no"] {
+        handle.schedule(task("orders", id)).await.unwrap();
+    }
+    handle.schedule(task("mail", "gone").after(Millis::from_hours(1))).await.unwrap();
+    handle.cancel(&name("mail"), &name("gone")).await.unwrap();
+    for _ in 0..3 {
+        let delivery = next(&handle, "orders").await;
+        match delivery.id.as_str() {
+            "done" => finish(&handle, delivery.lease).await,
+            "back" => _ = handle.release(delivery.lease, Back::After(Millis::from_hours(1)), None).await.unwrap(),
+            _ => handle.reject(delivery.lease, None).await.unwrap(),
+        }
+    }
+    let mut dead = [0; Reason::ALL.len()];
+    dead[0] = 1;
+    let orders = Happened { scheduled: 3, fired: 3, leased: 3, released: 1, done: 1, dead, ..Happened::default() };
+    let mail = Happened { scheduled: 1, cancelled: 1, ..Happened::default() };
+    let expected = BTreeMap::from([(name("mail"), mail), (name("orders"), orders)]);
+    eventually("all is counted", async || handle.stats().topics == expected).await;
+    assert_eq!(handle.stats().topics[&name("orders")].dead_of(Reason::Rejected), 1);
+
+    clock.step(3_600_001);
+    eventually("it fires again", async || handle.stats().topics[&name("orders")].fired == 4).await;
+}
+
+#[tokio::test]
+async fn a_deleted_topic_is_not_counted_any_more() {
+    let Stage { handle, node: _node, .. } = Stage::new(4);
+    for topic in 0..20 {
+        let topic = name(&format!("topic-{topic}"));
+        let later = |n: u32| task(&topic, &n.to_string()).after(Millis::from_hours(1));
+        assert!(handle.schedule_many((0..20).map(later).collect()).await.iter().all(Result::is_ok));
+        handle.delete_topic(&topic, true).await.unwrap();
+    }
+    handle.schedule(task("orders", "7").after(Millis::from_hours(1))).await.unwrap();
+    eventually("only what is there is counted", async || handle.stats().topics.into_keys().eq([name("orders")])).await;
+}
+
+#[tokio::test]
+async fn refusals_are_counted_by_their_codes_each_once() {
+    let Stage { handle, node, .. } = Stage::new(3);
+    let orders = name("orders");
+    handle.schedule(task("orders", "7")).await.unwrap();
+    let lease = next(&handle, "orders").await.lease;
+    finish(&handle, lease.clone()).await;
+    assert!(handle.acknowledge(lease.clone()).await.is_err());
+    assert!(handle.acknowledge_many(vec![lease.clone(), lease]).await.iter().all(Result::is_err));
+    assert!(handle.pause_topic(&name("nowhere")).await.is_err());
+    assert!(handle.delete_queue(&name("nowhere"), false).await.is_err());
+    handle.schedule(task("orders", "8")).await.unwrap();
+    assert!(handle.delete_topic(&orders, false).await.is_err());
+    let nobody = Reserve { queues: vec![], ..wait_for(&handle, "orders", Duration::ZERO) };
+    assert!(handle.reserve(nobody).await.is_err());
+    let settings = TopicSettings { rate: Some(Rate { per_second: 1, burst: 1 }), ..TopicSettings::default() };
+    handle.put_topic(&name("slow"), settings).await.unwrap();
+    let tasks = (0..4).map(|n| task("slow", &n.to_string())).collect();
+    let limited = handle.schedule_many(tasks).await.iter().filter(|taken| taken.is_err()).count() as u64;
+    let large = task("orders", "9").after(Millis::from_hours(1));
+    let large = punctual_core::Task { body: vec![0; 2 << 20].into(), ..large };
+    assert!(handle.schedule(large).await.is_err());
+    node.stop();
+    assert_eq!(handle.counts().await, Err(Error::Stopping));
+    assert_eq!(handle.schedule(task("orders", "10")).await, Err(Error::Stopping));
+    let expected = BTreeMap::from([
+        ("bad-settings", 1),
+        ("body-too-large", 1),
+        ("lease-lost", 3),
+        ("no-such-queue", 1),
+        ("no-such-topic", 1),
+        ("not-empty", 1),
+        ("rate-limited", limited),
+        ("stopping", 2),
+    ]);
+    assert_eq!(handle.stats().refusals, expected);
+}
+
+#[tokio::test]
+async fn a_full_store_and_a_full_inbox_have_codes_too() {
+    let codes = [Error::Overloaded, Error::Full("x".into()), Error::Unavailable("x".into()), Error::Stopping];
+    assert_eq!(codes.map(|error| error.code()), ["overloaded", "store-full", "unavailable", "stopping"]);
+    let refused = Error::from(Refused::NothingThere);
+    assert_eq!(refused.code(), "nothing-there");
+}
+
+#[tokio::test]
+async fn buckets_hold_what_the_distributions_hold() {
+    let Stage { handle, node: _node, .. } = Stage::new(1);
+    for number in 0..20 {
+        handle.schedule(task("orders", &number.to_string())).await.unwrap();
+        let delivery = next(&handle, "orders").await;
+        finish(&handle, delivery.lease).await;
+    }
+    eventually("all is measured", async || handle.stats().lateness_micros.count == 20).await;
+    let stats = handle.stats();
+    for (buckets, distribution) in [
+        (&stats.lateness_buckets, stats.lateness_micros),
+        (&stats.commit_time_buckets, stats.commit_micros),
+        (&stats.commit_changes_buckets, stats.commit_changes),
+    ] {
+        assert_eq!(buckets.count, distribution.count);
+        assert_eq!(buckets.bounds.len(), buckets.counts.len());
+        assert!(buckets.counts.is_sorted() && buckets.counts.iter().all(|count| *count <= buckets.count));
+        assert!(buckets.sum >= distribution.max);
+    }
+}
