@@ -27,6 +27,9 @@ use crate::shelf::Shelved;
 const SPARE: usize = 2;
 /// How often the keeper looks around when nobody calls it.
 const ROUND: Duration = Duration::from_secs(1);
+/// After so many rounds in which hardly anything came, recent rows are bound although there is room for
+/// more: what waits for long is to cost next to no memory.
+const QUIET_ROUNDS: u32 = 5;
 /// How much room dead blocks at the beginning of a run must take before it is given back.
 const PUNCH: u64 = 1 << 20;
 
@@ -79,6 +82,7 @@ struct Checkpoint {
 impl Shared {
     /// The keeper's life, until the almanac is closed.
     pub fn keep(&self) {
+        let mut quiet = Quiet::default();
         loop {
             let mut signals = lock(&self.signals);
             if !signals.wake && !signals.stop {
@@ -89,7 +93,13 @@ impl Shared {
             }
             signals.wake = false;
             drop(signals);
-            if self.tend(false).is_err() {
+            let is_quiet = quiet.round(self.recent_bytes.load(Ordering::Relaxed), self.config.recent());
+            let tended = self.tend(is_quiet);
+            if is_quiet {
+                // The memory is kept for the next rows only while there are some.
+                lock(&self.state).spare = None;
+            }
+            if tended.is_err() {
                 // What failed is tried again, but not in a hurry.
                 std::thread::sleep(Duration::from_millis(100));
             }
@@ -254,6 +264,28 @@ impl Shared {
     }
 }
 
+/// Notices when recent rows have been left alone for a while.
+#[derive(Default)]
+struct Quiet {
+    bytes: usize,
+    rounds: u32,
+}
+
+impl Quiet {
+    /// Notes how much memory recent rows take of what they may; says whether it is time to bind them.
+    fn round(&mut self, bytes: usize, limit: usize) -> bool {
+        // So little is not worth a run of its own.
+        let is_little = bytes < limit / 16;
+        let has_moved = bytes.abs_diff(self.bytes) > limit / 256;
+        if is_little || has_moved {
+            *self = Quiet { bytes, rounds: 0 };
+            return false;
+        }
+        self.rounds += 1;
+        self.rounds >= QUIET_ROUNDS
+    }
+}
+
 impl Checkpoint {
     /// Enters what was bound into the manifest.
     fn complete(&mut self, bound: &Bound) {
@@ -287,5 +319,21 @@ fn bind_failed(error: BindError) -> StoreError {
     match error {
         BindError::Read(error) => error.into(),
         error => StoreError::Unavailable(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quiet_is_when_enough_was_left_alone_for_long_enough() {
+        let limit = 1_600;
+        let mut quiet = Quiet::default();
+        let mut rounds = |bytes: usize, times: u32| (0..times).any(|_| quiet.round(bytes, limit));
+        assert!(!rounds(1_000, QUIET_ROUNDS), "the first round sees it come");
+        assert!(rounds(1_001, 1), "a little more is no more");
+        assert!(!rounds(1_500, QUIET_ROUNDS), "it has grown");
+        assert!(!rounds(99, 10 * QUIET_ROUNDS), "it is not worth it");
     }
 }
