@@ -15,6 +15,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("punctual-memory", &["punctual-core"]),
     ("punctual-almanac", &["punctual-core"]),
     ("punctual-node", &["punctual-core"]),
+    ("punctual-http", &["punctual-core", "punctual-node", "punctual-wire"]),
+    ("punctual-wire", &[]),
     ("punctual-sim", &["punctual-core", "punctual-memory"]),
     ("xtask", &[]),
 ];

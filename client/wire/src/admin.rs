@@ -1,0 +1,274 @@
+//! Topics, queues, sweeps, forecasts and numbers: what operators look at and do.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::object::objects;
+use crate::settings::{QueueSettings, TopicSettings};
+use crate::time::{Shift, Span, Time};
+
+/// A topic, its settings and how much it holds. A task that was broadcast counts once for each open delivery.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct TopicInfo {
+    /// Its name.
+    pub name: String,
+    /// What it is told to do.
+    pub settings: TopicSettings,
+    /// Waiting for their time or for a consumer.
+    pub waiting: u64,
+    /// With a consumer.
+    pub leased: u64,
+    /// Dead letters.
+    pub dead: u64,
+    /// Finished and still kept.
+    pub history: u64,
+}
+
+/// All topics.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct TopicList {
+    /// In the order of their names.
+    pub topics: Vec<TopicInfo>,
+}
+
+/// A queue, its settings and how much it holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct QueueInfo {
+    /// Its name.
+    pub name: String,
+    /// What it is told to do.
+    pub settings: QueueSettings,
+    /// Waiting for a consumer.
+    pub ready: u64,
+    /// With a consumer.
+    pub leased: u64,
+    /// Dead letters.
+    pub dead: u64,
+}
+
+/// All queues.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct QueueList {
+    /// In the order of their names.
+    pub queues: Vec<QueueInfo>,
+}
+
+/// For how long a queue is paused; without either, until it is resumed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(remote = "Self", deny_unknown_fields)]
+pub struct PauseQueue {
+    /// Until this instant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Time>,
+    /// For so long.
+    #[serde(default, rename = "for", skip_serializing_if = "Option::is_none")]
+    pub length: Option<Span>,
+}
+
+/// What was deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Deleted {
+    /// How many tasks, deliveries, dead letters and finished tasks went with it.
+    pub rows: u64,
+}
+
+/// How to move the tasks of a key. Exactly one of `at`, `delay` and `by`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(remote = "Self", deny_unknown_fields)]
+pub struct ShiftKey {
+    /// To this instant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<Time>,
+    /// To so long from now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<Span>,
+    /// By so much, in either direction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Shift>,
+    /// Only tasks of this topic.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(
+        feature = "openapi",
+        schema(min_length = 1, max_length = 255, pattern = "^[^\\u0000-\\u0020\\u007f-\\u00a0]+$")
+    )]
+    pub topic: Option<String>,
+    /// Only count.
+    #[serde(default)]
+    pub dry_run: bool,
+}
+
+/// Which dead letters or finished tasks to replay or purge. Replaying the history needs a topic, and
+/// the history has no queues.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(remote = "Self", deny_unknown_fields)]
+pub struct Selection {
+    /// Only of this topic.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(
+        feature = "openapi",
+        schema(min_length = 1, max_length = 255, pattern = "^[^\\u0000-\\u0020\\u007f-\\u00a0]+$")
+    )]
+    pub topic: Option<String>,
+    /// Only of this queue.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(
+        feature = "openapi",
+        schema(min_length = 1, max_length = 255, pattern = "^[^\\u0000-\\u0020\\u007f-\\u00a0]+$")
+    )]
+    pub queue: Option<String>,
+    /// Only those that died or finished from this instant on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<Time>,
+    /// Only those that died or finished before this instant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Time>,
+    /// Only count.
+    #[serde(default)]
+    pub dry_run: bool,
+}
+
+/// What a change to many tasks did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Swept {
+    /// So many matched.
+    pub matched: u64,
+    /// So many were changed, or would be if it were not a dry run.
+    pub changed: u64,
+    /// So many came too late.
+    pub too_late: u64,
+}
+
+/// The length of a slot of the forecast.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// 60 seconds.
+    #[default]
+    Minute,
+    /// 60 minutes.
+    Hour,
+    /// 24 hours, from midnight UTC.
+    Day,
+}
+
+/// How many deliveries come due when.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Forecast {
+    /// How long a slot is.
+    pub unit: Unit,
+    /// The slots, the running one first.
+    pub slots: Vec<ForecastSlot>,
+}
+
+/// One slot of the forecast.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ForecastSlot {
+    /// Its beginning.
+    pub from: Time,
+    /// How many come due in it.
+    pub due: u64,
+}
+
+/// How a server has been working since it started.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Stats {
+    /// The version of the server.
+    pub version: String,
+    /// The time by its clock.
+    pub now: Time,
+    /// When it started.
+    pub started_at: Time,
+    /// How late deliveries were handed over, in microseconds after they were due.
+    pub lateness_micros: Distribution,
+    /// How long it took to make a commit durable, in microseconds.
+    pub commit_micros: Distribution,
+    /// How many rows each commit changed.
+    pub commit_changes: Distribution,
+    /// How many commits failed.
+    pub failed_commits: u64,
+    /// How many answers were given.
+    pub answers: u64,
+    /// How many consumers wait.
+    pub waiting_consumers: u64,
+    /// How many requests wait to be looked at.
+    pub waiting_requests: u64,
+    /// What happened, by topic.
+    pub topics: BTreeMap<String, Happened>,
+    /// How often a request was refused, by the code of the problem.
+    pub refusals: BTreeMap<String, u64>,
+    /// What the store takes, by what it is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub store: Option<StoreSize>,
+}
+
+/// What a store takes of memory and disk, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct StoreSize {
+    /// Of memory.
+    pub memory_bytes: u64,
+    /// Of disk.
+    pub disk_bytes: u64,
+}
+
+/// How often something happened to tasks of a topic.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Happened {
+    /// Tasks were taken in.
+    pub scheduled: u64,
+    /// Tasks were moved.
+    pub rescheduled: u64,
+    /// Deliveries became available.
+    pub fired: u64,
+    /// Deliveries were handed out.
+    pub leased: u64,
+    /// Deliveries were given back without having failed.
+    pub released: u64,
+    /// Attempts failed, and another one comes.
+    pub failed: u64,
+    /// Deliveries were acknowledged.
+    pub done: u64,
+    /// Tasks were cancelled.
+    pub cancelled: u64,
+    /// Deliveries became dead letters.
+    pub dead: u64,
+    /// Dead letters and finished tasks were handed out again.
+    pub replayed: u64,
+}
+
+/// How the values of a measurement are spread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Distribution {
+    /// How many values there are.
+    pub count: u64,
+    /// Their mean.
+    pub mean: u64,
+    /// Half of them are at most this.
+    pub p50: u64,
+    /// 90 percent of them are at most this.
+    pub p90: u64,
+    /// 99 percent of them are at most this.
+    pub p99: u64,
+    /// 999 of a thousand are at most this.
+    pub p999: u64,
+    /// The greatest of them.
+    pub max: u64,
+}
+
+objects!(PauseQueue, ShiftKey, Selection);

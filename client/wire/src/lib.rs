@@ -1,0 +1,39 @@
+//! What goes over the wire between Punctual's HTTP door and its clients: the types of `/v1`.
+//!
+//! The door and the client share them, so they cannot drift apart; with the feature `openapi` they
+//! are the schemas of the OpenAPI document too. Nothing here knows how tasks work or how requests travel.
+//!
+//! Whatever comes in refuses fields it does not know, so that a slip of the pen is told and not
+//! passed over. Whatever goes out may gain fields, and clients skip those they do not know.
+
+mod admin;
+mod bytes;
+mod event;
+mod lease;
+mod list;
+#[cfg(feature = "openapi")]
+mod name;
+mod object;
+mod problem;
+mod settings;
+mod standing;
+mod task;
+mod time;
+
+pub use admin::{
+    Deleted, Distribution, Forecast, ForecastSlot, Happened, PauseQueue, QueueInfo, QueueList, Selection, ShiftKey,
+    Stats, StoreSize, Swept, TopicInfo, TopicList, Unit,
+};
+pub use bytes::Base64;
+pub use event::Event;
+pub use lease::{Action, Actions, Deliveries, Delivery, Do, Reserve, Settled, SettledOutcome, Settlements};
+pub use list::{DeliveryInfo, List, ListState, Page, TaskInfo};
+#[cfg(feature = "openapi")]
+pub use name::Name;
+pub use problem::{Answer, Problem};
+pub use settings::{Backoff, Binding, Overflow, QueueSettings, Rate, Retry, TopicSettings};
+pub use standing::{Ending, Standing};
+pub use task::{
+    Batch, BatchResults, CancelOutcome, Cancelled, NewTask, Reschedule, Rescheduled, ScheduleOutcome, Scheduled,
+};
+pub use time::{BadSpan, BadTime, Shift, Span, Time};

@@ -1,0 +1,51 @@
+//! What every request passes on its way to the routes and back: logging, and packing of long answers.
+
+use std::convert::Infallible;
+use std::time::Instant;
+
+use axum::Router;
+use axum::body::Body;
+use http::{HeaderMap, Request, Response};
+use hyper::body::Incoming;
+use tower::Service;
+use tower_http::compression::predicate::{And, NotForContentType, Predicate, SizeAbove};
+use tower_http::compression::{Compression, CompressionBody};
+
+use crate::app::App;
+use crate::routes;
+
+/// Answers shorter than this are not worth packing.
+const WORTH_PACKING: u64 = 1_024;
+
+/// Where requests are answered. Cheap to clone. It stands outside of the router, whose own layers would cost
+/// each request a few allocations.
+#[derive(Clone)]
+pub(crate) struct Answering(Compression<Router, And<SizeAbove, NotForContentType>>);
+
+impl Answering {
+    pub fn new(app: App) -> Answering {
+        let worthwhile = SizeAbove::new(WORTH_PACKING).and(NotForContentType::SSE);
+        Answering(Compression::new(routes::router(app)).compress_when(worthwhile))
+    }
+
+    /// Answers, and tells of it when somebody wants to know: the log, or traces, which are made of what is told here.
+    pub async fn answer(&self, request: Request<Incoming>) -> Result<Response<CompressionBody<Body>>, Infallible> {
+        let mut packing = self.0.clone();
+        let request = request.map(Body::new);
+        if !tracing::enabled!(target: "punctual::http", tracing::Level::DEBUG) {
+            return packing.call(request).await;
+        }
+        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+        let traceparent = text_of(request.headers(), "traceparent");
+        let tracestate = text_of(request.headers(), "tracestate");
+        let begun = Instant::now();
+        let response = packing.call(request).await?;
+        let (status, micros) = (response.status().as_u16(), begun.elapsed().as_micros() as u64);
+        tracing::debug!(target: "punctual::http", %method, path, status, micros, traceparent, tracestate, "request");
+        Ok(response)
+    }
+}
+
+fn text_of(headers: &HeaderMap, name: &str) -> Option<String> {
+    Some(headers.get(name)?.to_str().ok()?.to_owned())
+}

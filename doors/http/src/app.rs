@@ -1,0 +1,73 @@
+//! What the door works with, and its limits.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use punctual_node::Handle;
+use punctual_node::access::Access;
+use punctual_wire::StoreSize;
+
+/// What the door works with.
+#[derive(Clone)]
+pub struct App {
+    /// Where commands go.
+    pub handle: Handle,
+    /// Who may do what.
+    pub access: Arc<Access>,
+    /// Vouches for the leases that the door gives out. It must outlive a restart, as leases do.
+    pub secret: [u8; 32],
+    /// What a client may ask for.
+    pub limits: Limits,
+    /// The version of the server.
+    pub version: &'static str,
+    /// The metrics, in Prometheus' text format.
+    pub metrics: Arc<dyn Fn() -> BoxFuture<'static, String> + Send + Sync>,
+    /// What the store takes.
+    pub store_size: Arc<dyn Fn() -> StoreSize + Send + Sync>,
+}
+
+/// What every request gets: one count up, one count down.
+pub(crate) type Shared = Arc<App>;
+
+impl std::fmt::Debug for App {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("App").field("handle", &self.handle).field("limits", &self.limits).finish_non_exhaustive()
+    }
+}
+
+/// What a client may ask for. [`Limits::default`] fits most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of a request's body, unpacked.
+    pub request_bytes: usize,
+    /// Header lines of a request.
+    pub headers: usize,
+    /// Bytes of a request's head.
+    pub header_bytes: usize,
+    /// How long a request's head may take to arrive; also how long a connection may be idle.
+    pub header_time: Duration,
+    /// How long a request's body may take to arrive, and how long a client may leave an answer unread.
+    pub body_time: Duration,
+    /// How long a consumer may wait for deliveries in one request.
+    pub wait: Duration,
+    /// How many connections there may be at once.
+    pub connections: usize,
+    /// How many tasks, actions or deliveries one request may have.
+    pub batch: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            request_bytes: 16 << 20,
+            headers: 64,
+            header_bytes: 32 << 10,
+            header_time: Duration::from_secs(30),
+            body_time: Duration::from_secs(30),
+            wait: Duration::from_secs(300),
+            connections: 10_000,
+            batch: 10_000,
+        }
+    }
+}

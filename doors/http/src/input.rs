@@ -1,0 +1,209 @@
+//! What comes in: bodies, queries and names, each checked and refused with a reason.
+
+use std::pin::pin;
+use std::task::Poll;
+
+use axum::body::Body;
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use bytes::{Bytes, BytesMut};
+use futures_util::poll;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use http::request::Parts;
+use http_body_util::BodyExt;
+use hyper::body::Body as _;
+use punctual_core::Name;
+use serde::de::DeserializeOwned;
+
+use crate::app::{Limits, Shared};
+use crate::fault::{Code, Fault};
+use crate::unpack::unpack;
+
+/// A body of JSON, read to its end within the limits but not looked at yet.
+pub(crate) struct JsonBody(Bytes);
+
+impl FromRequest<Shared> for JsonBody {
+    type Rejection = Fault;
+
+    async fn from_request(request: Request, app: &Shared) -> Result<JsonBody, Fault> {
+        // A page of elsewhere can send plain text without asking first, but not JSON.
+        let is_json = request.headers().get(CONTENT_TYPE).is_some_and(|value| is_json(value.as_bytes()));
+        let packing = request.headers().get(CONTENT_ENCODING).cloned();
+        let body = read(request.into_body(), &app.limits).await?;
+        if is_json {
+            let body = match packing {
+                None => body,
+                Some(packing) => unpack(&packing, body, app.limits.request_bytes)?,
+            };
+            return Ok(JsonBody(body));
+        }
+        let detail = "the body must be JSON: send `Content-Type: application/json` (curl does with --json)";
+        Err(Fault::new(Code::UnsupportedMediaType, detail))
+    }
+}
+
+impl JsonBody {
+    /// The whole body as one value.
+    pub fn parse<T: DeserializeOwned>(&self) -> Result<T, Fault> {
+        serde_json::from_slice(&self.0).map_err(|error| bad_json(&error))
+    }
+
+    pub fn bytes(&self) -> &Bytes {
+        &self.0
+    }
+}
+
+/// A body that may be left out.
+pub(crate) struct MaybeJson<T>(pub T);
+
+impl<T: DeserializeOwned + Default> FromRequest<Shared> for MaybeJson<T> {
+    type Rejection = Fault;
+
+    async fn from_request(request: Request, app: &Shared) -> Result<MaybeJson<T>, Fault> {
+        let has_type = request.headers().contains_key(CONTENT_TYPE);
+        if !has_type {
+            let body = read(request.into_body(), &app.limits).await?;
+            if body.is_empty() {
+                return Ok(MaybeJson(T::default()));
+            }
+            let detail = "the body must be JSON: send `Content-Type: application/json`, or no body";
+            return Err(Fault::new(Code::UnsupportedMediaType, detail));
+        }
+        let body = JsonBody::from_request(request, app).await?;
+        if body.0.is_empty() {
+            return Ok(MaybeJson(T::default()));
+        }
+        Ok(MaybeJson(body.parse::<Option<T>>()?.unwrap_or_default()))
+    }
+}
+
+fn is_json(content_type: &[u8]) -> bool {
+    let media = content_type.split(|byte| *byte == b';').next().unwrap_or_default();
+    media.trim_ascii().eq_ignore_ascii_case(b"application/json")
+}
+
+/// What is wrong with JSON: its form, or its content.
+pub(crate) fn bad_json(error: &serde_json::Error) -> Fault {
+    match error.classify() {
+        serde_json::error::Category::Data => Fault::new(Code::Invalid, error.to_string()),
+        _ => Fault::new(Code::BadRequest, format!("this is not well-formed JSON: {error}")),
+    }
+}
+
+/// Reads a body to its end. Most bodies are there already and need no timer.
+async fn read(body: Body, limits: &Limits) -> Result<Bytes, Fault> {
+    let mut collecting = pin!(collect(body, limits.request_bytes));
+    match poll!(&mut collecting) {
+        Poll::Ready(collected) => collected,
+        Poll::Pending => tokio::time::timeout(limits.body_time, collecting).await.unwrap_or_else(|_| {
+            let detail = format!("the body did not arrive within {} s", limits.body_time.as_secs());
+            Err(Fault::new(Code::RequestTimeout, detail))
+        }),
+    }
+}
+
+/// How much of a body that is too large is read and dropped: a client that is still sending does not hear why it was refused.
+const DROPPED: usize = 64 << 20;
+
+async fn collect(mut body: Body, limit: usize) -> Result<Bytes, Fault> {
+    if body.size_hint().lower() > (limit + DROPPED) as u64 {
+        return Err(too_large(limit));
+    }
+    let mut first = Bytes::new();
+    let mut rest = BytesMut::new();
+    let mut length = 0;
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| Fault::new(Code::BadRequest, format!("the body broke off: {error}")))?;
+        let Ok(piece) = frame.into_data() else { continue };
+        length += piece.len();
+        if length > limit {
+            (first, rest) = (Bytes::new(), BytesMut::new());
+            if length > limit + DROPPED {
+                break;
+            }
+        } else if length == piece.len() {
+            // Mostly this is all, and it is not copied.
+            first = piece;
+        } else {
+            rest.extend_from_slice(&piece);
+        }
+    }
+    if length > limit {
+        return Err(too_large(limit));
+    }
+    if rest.is_empty() {
+        return Ok(first);
+    }
+    Ok([first, rest.freeze()].concat().into())
+}
+
+/// The refusal of a body that is larger than allowed, as it came or unpacked.
+pub(crate) fn too_large(limit: usize) -> Fault {
+    Fault::new(Code::RequestTooLarge, format!("the body is larger than {limit} bytes: send less at once"))
+}
+
+/// A query string.
+pub(crate) struct Query<T>(pub T);
+
+impl<T: DeserializeOwned> FromRequestParts<Shared> for Query<T> {
+    type Rejection = Fault;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Query<T>, Fault> {
+        let query = parts.uri.query().unwrap_or_default();
+        let parsed = serde_urlencoded::from_str(query);
+        parsed.map(Query).map_err(|error| Fault::new(Code::Invalid, format!("the query cannot be used: {error}")))
+    }
+}
+
+/// The names in a path, in their order.
+pub(crate) struct Names<const N: usize>(pub [Name; N]);
+
+impl<const N: usize> FromRequestParts<Shared> for Names<N> {
+    type Rejection = Fault;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Shared) -> Result<Names<N>, Fault> {
+        let path = axum::extract::RawPathParams::from_request_parts(parts, app).await;
+        let path = path.map_err(|error| Fault::new(Code::Invalid, format!("the path cannot be used: {error}")))?;
+        let mut names = Vec::with_capacity(N);
+        for (field, value) in &path {
+            names.push(name(field, value)?);
+        }
+        let names = names.try_into().expect("a route has as many names as its handler asks for");
+        Ok(Names(names))
+    }
+}
+
+/// A text that must be a name.
+pub(crate) fn name(field: &str, text: &str) -> Result<Name, Fault> {
+    Name::new(text).map_err(|bad| Fault::invalid(field, bad))
+}
+
+/// The same for one that may be left out.
+pub(crate) fn maybe_name(field: &str, text: Option<&str>) -> Result<Option<Name>, Fault> {
+    text.map(|text| name(field, text)).transpose()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_is_recognized_with_its_parameters() {
+        assert!(is_json(b"application/json"));
+        assert!(is_json(b"Application/JSON; charset=utf-8"));
+        assert!(!is_json(b"text/plain"));
+        assert!(!is_json(b"application/x-www-form-urlencoded"));
+    }
+
+    #[tokio::test]
+    async fn bodies_are_read_up_to_the_limit_whatever_their_pieces() {
+        for pieces in [vec![""], vec!["abc"], vec!["ab", "c"], vec!["", "a", "", "bc"]] {
+            let whole = pieces.concat();
+            let stream = futures_util::stream::iter(pieces.into_iter().map(Ok::<_, std::io::Error>));
+            let body = collect(Body::from_stream(stream), 3).await.ok();
+            assert_eq!(body, Some(whole.into()));
+        }
+        let stream = futures_util::stream::iter([Ok::<_, std::io::Error>("ab"), Ok("cd")]);
+        let refused = collect(Body::from_stream(stream), 3).await.err();
+        assert_eq!(refused.map(|fault| fault.into_problem().status), Some(413));
+    }
+}

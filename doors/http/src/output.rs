@@ -1,0 +1,154 @@
+//! What goes out: JSON, and deliveries written straight into the answer.
+//!
+//! Deliveries are the bulk of what leaves, and their bodies are JSON already or need only be quoted.
+//! So they are written by hand, without a copy in between; a test holds them to the wire's type.
+
+use axum::response::Response;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, StatusCode};
+use punctual_core::{Delivery, Form};
+use serde::Serialize;
+
+use crate::lease;
+use crate::translate::time;
+
+/// An answer of JSON.
+pub(crate) fn json<T: Serialize>(status: StatusCode, value: &T) -> Response {
+    json_bytes(status, serde_json::to_vec(value).expect("an answer can be written as JSON"))
+}
+
+/// The same for what is JSON already.
+pub(crate) fn json_bytes(status: StatusCode, bytes: Vec<u8>) -> Response {
+    let mut response = Response::new(bytes.into());
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// What a consumer gets.
+pub(crate) fn deliveries(deliveries: &[Delivery], secret: &[u8; 32]) -> Vec<u8> {
+    let bodies: usize = deliveries.iter().map(|delivery| delivery.body.len()).sum();
+    let mut out = Vec::with_capacity(32 + bodies + deliveries.len() * 512);
+    out.extend_from_slice(b"{\"deliveries\":[");
+    for (index, delivery) in deliveries.iter().enumerate() {
+        out.extend_from_slice(if index == 0 { b"" } else { b"," });
+        write_delivery(&mut out, delivery, secret);
+    }
+    out.extend_from_slice(b"]}");
+    out
+}
+
+fn write_delivery(out: &mut Vec<u8>, delivery: &Delivery, secret: &[u8; 32]) {
+    out.extend_from_slice(b"{\"topic\":");
+    write(out, &*delivery.topic);
+    field(out, "id", &*delivery.id);
+    field(out, "queue", &*delivery.queue);
+    write_body(out, delivery);
+    if !delivery.headers.is_empty() {
+        out.extend_from_slice(b",\"headers\":{");
+        for (index, (name, value)) in delivery.headers.iter().enumerate() {
+            out.extend_from_slice(if index == 0 { b"" } else { b"," });
+            write(out, name);
+            out.push(b':');
+            write(out, value);
+        }
+        out.push(b'}');
+    }
+    if let Some(key) = &delivery.key {
+        field(out, "key", &**key);
+    }
+    if let Some(routing_key) = &delivery.routing_key {
+        field(out, "routing_key", &**routing_key);
+    }
+    field(out, "priority", &delivery.priority);
+    field(out, "attempt", &delivery.attempt);
+    field(out, "scheduled_at", &time(delivery.scheduled_at));
+    field(out, "due", &time(delivery.due));
+    field(out, "fired_at", &time(delivery.fired_at));
+    out.extend_from_slice(b",\"lease\":\"");
+    lease::write(&delivery.lease, secret, out);
+    out.push(b'"');
+    field(out, "until", &time(delivery.until));
+    out.push(b'}');
+}
+
+fn write_body(out: &mut Vec<u8>, delivery: &Delivery) {
+    match (delivery.form, std::str::from_utf8(&delivery.body)) {
+        // It was checked to be JSON when it came in.
+        (Form::Json, Ok(json)) => {
+            out.extend_from_slice(b",\"body\":");
+            out.extend_from_slice(json.as_bytes());
+        }
+        (Form::Text, Ok(text)) => field(out, "text", text),
+        _ => {
+            out.extend_from_slice(b",\"base64\":\"");
+            out.extend_from_slice(STANDARD.encode(&delivery.body).as_bytes());
+            out.push(b'"');
+        }
+    }
+}
+
+fn field<T: Serialize + ?Sized>(out: &mut Vec<u8>, name: &str, value: &T) {
+    out.extend_from_slice(b",\"");
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b"\":");
+    write(out, value);
+}
+
+fn write<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
+    serde_json::to_writer(out, value).expect("a value can be written as JSON into memory");
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
+mod tests {
+    use super::*;
+    use punctual_core::store::Key;
+    use punctual_core::{Lease, Name, Timestamp};
+    use punctual_wire as wire;
+
+    fn delivery(form: Form, body: &'static [u8]) -> Delivery {
+        let name = |text| Name::new(text).unwrap();
+        Delivery {
+            topic: name("or\"ders"),
+            id: name("7"),
+            queue: name("mails"),
+            body: body.into(),
+            form,
+            headers: vec![("a".into(), "\n".into()), ("b".into(), "c".into())],
+            routing_key: Some(name("eu.new")),
+            key: Some(name("user-1")),
+            priority: 3,
+            attempt: 2,
+            scheduled_at: Timestamp::from_millis(1),
+            due: Timestamp::from_millis(2),
+            fired_at: Timestamp::from_millis(3),
+            lease: Lease { key: Key::new("or\"ders", "7", "mails"), token: 9 },
+            until: Timestamp::LAST,
+        }
+    }
+
+    #[test]
+    fn deliveries_are_what_the_wire_says() {
+        let given = [
+            delivery(Form::Json, b"{\"n\": [1]}"),
+            delivery(Form::Text, b"say \"hi\""),
+            delivery(Form::Bytes, b"\xff\0"),
+            Delivery { headers: Vec::new(), key: None, routing_key: None, ..delivery(Form::Bytes, b"") },
+        ];
+        let text = deliveries(&given, &[1; 32]);
+        let read: wire::Deliveries = serde_json::from_slice(&text).unwrap();
+        let [json, text, bytes, bare] = <[wire::Delivery; 4]>::try_from(read.deliveries).unwrap();
+        assert_eq!(json.body.unwrap().get(), "{\"n\": [1]}");
+        assert_eq!(text.text.as_deref(), Some("say \"hi\""));
+        assert_eq!(bytes.base64, Some(wire::Base64(vec![255, 0])));
+        assert_eq!((bare.base64, bare.key, bare.headers.len()), (Some(wire::Base64(vec![])), None, 0));
+        assert_eq!((json.topic.as_str(), json.id.as_str(), json.queue.as_str()), ("or\"ders", "7", "mails"));
+        assert_eq!((json.priority, json.attempt), (3, 2));
+        assert_eq!((json.scheduled_at.0, json.due.0, json.fired_at.0, json.until), (1, 2, 3, wire::Time::LAST));
+        assert_eq!(json.headers["a"], "\n");
+        assert_eq!(lease::read(&json.lease, &[1; 32]).ok(), Some(given[0].lease.clone()));
+    }
+}

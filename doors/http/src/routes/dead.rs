@@ -1,0 +1,78 @@
+//! Dead letters: looked at, replayed, purged.
+
+use axum::extract::State;
+use axum::response::Response;
+use punctual_core::view::Listing;
+use punctual_core::{Name, TimeRange};
+use punctual_node::access::Role;
+use punctual_wire as wire;
+
+use super::EVERY_TOPIC;
+use super::keys::swept;
+use super::tasks::{range, turn_page};
+use crate::app::Shared;
+use crate::fault::Fault;
+use crate::gate::Caller;
+use crate::input::{JsonBody, Query, maybe_name};
+
+/// List dead letters, by when they died.
+#[utoipa::path(get, path = "/v1/dead", tag = "dead letters", params(wire::List),
+    responses((status = 200, description = "A page of them.", body = wire::Page)))]
+pub(crate) async fn list(
+    State(app): State<Shared>,
+    caller: Caller,
+    Query(query): Query<wire::List>,
+) -> Result<Response, Fault> {
+    caller.needs(Role::Operate, Some(query.topic.as_deref().unwrap_or(EVERY_TOPIC)))?;
+    if query.state.is_some() {
+        return Err(Fault::invalid("state", "dead letters have no other state"));
+    }
+    let topic = maybe_name("topic", query.topic.as_deref())?;
+    let queue = maybe_name("queue", query.queue.as_deref())?;
+    let died = range(query.from, query.until);
+    turn_page(&app, Listing::Dead { topic, queue, died }, &query).await
+}
+
+/// Which dead letters are meant.
+struct Chosen {
+    topic: Option<Name>,
+    queue: Option<Name>,
+    died: TimeRange,
+    dry_run: bool,
+}
+
+impl Chosen {
+    fn by(caller: &Caller, body: &JsonBody) -> Result<Chosen, Fault> {
+        let wire::Selection { topic, queue, from, until, dry_run } = body.parse()?;
+        caller.needs(Role::Operate, Some(topic.as_deref().unwrap_or(EVERY_TOPIC)))?;
+        let (topic, queue) = (maybe_name("topic", topic.as_deref())?, maybe_name("queue", queue.as_deref())?);
+        Ok(Chosen { topic, queue, died: range(from, until), dry_run })
+    }
+
+    fn audit(&self, caller: &Caller, action: &'static str) {
+        if !self.dry_run {
+            let all = |name: &Option<Name>| name.as_deref().unwrap_or("all").to_owned();
+            caller.audit(action, &format!("topic {}, queue {}", all(&self.topic), all(&self.queue)));
+        }
+    }
+}
+
+/// Hand dead letters out again.
+#[utoipa::path(post, path = "/v1/dead/replay", tag = "dead letters", request_body = wire::Selection,
+    responses((status = 200, description = "How many there were.", body = wire::Swept)))]
+pub(crate) async fn replay(State(app): State<Shared>, caller: Caller, body: JsonBody) -> Result<Response, Fault> {
+    let chosen = Chosen::by(&caller, &body)?;
+    chosen.audit(&caller, "replay-dead");
+    let Chosen { topic, queue, died, dry_run } = chosen;
+    Ok(swept(app.handle.replay_dead(topic.as_ref(), queue.as_ref(), died, dry_run).await?))
+}
+
+/// Remove dead letters.
+#[utoipa::path(post, path = "/v1/dead/purge", tag = "dead letters", request_body = wire::Selection,
+    responses((status = 200, description = "How many there were.", body = wire::Swept)))]
+pub(crate) async fn purge(State(app): State<Shared>, caller: Caller, body: JsonBody) -> Result<Response, Fault> {
+    let chosen = Chosen::by(&caller, &body)?;
+    chosen.audit(&caller, "purge-dead");
+    let Chosen { topic, queue, died, dry_run } = chosen;
+    Ok(swept(app.handle.purge_dead(topic.as_ref(), queue.as_ref(), died, dry_run).await?))
+}

@@ -1,0 +1,112 @@
+//! What happens, as it happens: server-sent events.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::response::sse::{Event as Sent, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream::{self, Stream, StreamExt};
+use punctual_core::{Event, What};
+use punctual_node::access::Role;
+use punctual_node::{Watch, Watched};
+use punctual_wire as wire;
+use serde::Deserialize;
+
+use super::EVERY_TOPIC;
+use crate::app::Shared;
+use crate::fault::Fault;
+use crate::gate::Caller;
+use crate::input::Query;
+use crate::translate::time;
+
+/// How often a silent stream says that it is still there.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// Which events to send; without filters, all.
+#[derive(Clone, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Filter {
+    /// Only of this topic.
+    topic: Option<String>,
+    /// Only in this queue.
+    queue: Option<String>,
+    /// Only of tasks with this key.
+    key: Option<String>,
+    /// Only these, with commas between them: `fired,done`.
+    what: Option<String>,
+}
+
+impl Filter {
+    fn fits(&self, event: &Event) -> bool {
+        let same =
+            |wanted: &Option<String>, is: Option<&str>| wanted.as_deref().is_none_or(|wanted| is == Some(wanted));
+        same(&self.topic, Some(event.task.topic()))
+            && same(&self.queue, event.queue.as_deref())
+            && same(&self.key, event.key.as_deref())
+            && self.what.as_deref().is_none_or(|what| what.split(',').any(|word| word.trim() == event.what.as_str()))
+    }
+}
+
+/// Follow what happens, from now on. A reader that is too slow is told how many rounds it missed by an event
+/// `missed`.
+#[utoipa::path(get, path = "/v1/events", tag = "numbers", params(Filter),
+    responses((status = 200, description = "Server-sent events: each has the name of what happened, and an Event as data.",
+        content_type = "text/event-stream", body = String)))]
+pub(crate) async fn follow(
+    State(app): State<Shared>,
+    caller: Caller,
+    Query(filter): Query<Filter>,
+) -> Result<Response, Fault> {
+    caller.needs(Role::Operate, Some(filter.topic.as_deref().unwrap_or(EVERY_TOPIC)))?;
+    let watch = app.handle.watch();
+    Ok(Sse::new(sent(watch, filter)).keep_alive(KeepAlive::new().interval(HEARTBEAT)).into_response())
+}
+
+fn sent(watch: Watch, filter: Filter) -> impl Stream<Item = Result<Sent, Infallible>> {
+    let rounds = stream::unfold(watch, |mut watch| async move { watch.next().await.map(|watched| (watched, watch)) });
+    rounds.flat_map(move |watched| {
+        let round: Vec<Sent> = match watched {
+            Watched::Missed(rounds) => {
+                vec![Sent::default().event("missed").data(format!("{{\"rounds\":{rounds}}}"))]
+            }
+            Watched::Events(events) => events.iter().filter(|event| filter.fits(event)).map(send).collect(),
+        };
+        stream::iter(round.into_iter().map(Ok))
+    })
+}
+
+fn send(event: &Event) -> Sent {
+    let data = serde_json::to_string(&to_wire(event)).expect("an event can be written as JSON");
+    Sent::default().event(event.what.as_str()).data(data)
+}
+
+fn to_wire(event: &Event) -> wire::Event {
+    let (mut holder, mut attempt, mut until, mut reason) = (None, None, None, None);
+    match &event.what {
+        What::Scheduled { due } | What::Replaced { due } | What::Rescheduled { due } => until = Some(*due),
+        What::Leased { holder: by, attempt: count, until: end } => {
+            holder = Some(by.to_string());
+            attempt = Some(*count);
+            until = Some(*end);
+        }
+        What::Extended { until: end } => until = Some(*end),
+        What::Released { at } => until = Some(*at),
+        What::Failed { again } => until = Some(*again),
+        What::Died(why) => reason = Some(why.as_str().to_owned()),
+        What::Fired | What::Done | What::Cancelled | What::Forwarded | What::Replayed | What::Purged => {}
+    }
+    wire::Event {
+        at: time(event.at),
+        what: event.what.as_str().into(),
+        topic: event.task.topic().into(),
+        id: event.task.id().into(),
+        queue: event.queue.as_ref().map(ToString::to_string),
+        key: event.key.as_ref().map(ToString::to_string),
+        holder,
+        attempt,
+        until: until.map(time),
+        reason,
+    }
+}

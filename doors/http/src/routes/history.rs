@@ -1,0 +1,54 @@
+//! Finished tasks: looked at, replayed.
+
+use axum::extract::State;
+use axum::response::Response;
+use punctual_core::view::Listing;
+use punctual_node::access::Role;
+use punctual_wire as wire;
+
+use super::EVERY_TOPIC;
+use super::keys::swept;
+use super::tasks::{range, turn_page};
+use crate::app::Shared;
+use crate::fault::Fault;
+use crate::gate::Caller;
+use crate::input::{JsonBody, Query, maybe_name, name};
+
+/// List finished tasks, by when they finished.
+#[utoipa::path(get, path = "/v1/history", tag = "history", params(wire::List),
+    responses((status = 200, description = "A page of them.", body = wire::Page)))]
+pub(crate) async fn list(
+    State(app): State<Shared>,
+    caller: Caller,
+    Query(query): Query<wire::List>,
+) -> Result<Response, Fault> {
+    caller.needs(Role::Operate, Some(query.topic.as_deref().unwrap_or(EVERY_TOPIC)))?;
+    if query.state.is_some() {
+        return Err(Fault::invalid("state", "finished tasks have no other state"));
+    }
+    if query.queue.is_some() {
+        return Err(Fault::invalid("queue", "finished tasks are listed by topic"));
+    }
+    let topic = maybe_name("topic", query.topic.as_deref())?;
+    let finished = range(query.from, query.until);
+    turn_page(&app, Listing::History { topic, finished }, &query).await
+}
+
+/// Hand a topic's finished tasks out again.
+#[utoipa::path(post, path = "/v1/history/replay", tag = "history", request_body = wire::Selection,
+    responses((status = 200, description = "How many there were.", body = wire::Swept)))]
+pub(crate) async fn replay(State(app): State<Shared>, caller: Caller, body: JsonBody) -> Result<Response, Fault> {
+    let wire::Selection { topic, queue, from, until, dry_run } = body.parse()?;
+    if queue.is_some() {
+        return Err(Fault::invalid("queue", "finished tasks are chosen by topic"));
+    }
+    let Some(topic) = topic else {
+        return Err(Fault::invalid("topic", "say whose finished tasks are to be handed out again"));
+    };
+    let topic = name("topic", &topic)?;
+    caller.needs(Role::Operate, Some(&topic))?;
+    if !dry_run {
+        caller.audit("replay-history", &topic);
+    }
+    Ok(swept(app.handle.replay_history(&topic, range(from, until), dry_run).await?))
+}

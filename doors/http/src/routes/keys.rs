@@ -1,0 +1,98 @@
+//! All tasks of a key together.
+
+use axum::extract::State;
+use axum::response::Response;
+use http::StatusCode;
+use punctual_core::Swept;
+use punctual_core::view::Listing;
+use punctual_node::access::Role;
+use punctual_wire as wire;
+use serde::Deserialize;
+
+use super::EVERY_TOPIC;
+use super::tasks::turn_page;
+use crate::app::Shared;
+use crate::fault::{Code, Fault};
+use crate::gate::Caller;
+use crate::input::{JsonBody, Names, Query, maybe_name};
+use crate::output::json;
+use crate::translate;
+
+/// What a sweep did, on the wire.
+pub(super) fn swept(swept: Swept) -> Response {
+    let Swept { matched, changed, too_late } = swept;
+    json(StatusCode::OK, &wire::Swept { matched, changed, too_late })
+}
+
+/// List the tasks of a key, in the order in which they were scheduled.
+#[utoipa::path(get, path = "/v1/keys/{key}", tag = "keys",
+    params(("key" = wire::Name, Path, description = "The key."), wire::List),
+    responses((status = 200, description = "A page of them.", body = wire::Page)))]
+pub(crate) async fn list(
+    State(app): State<Shared>,
+    caller: Caller,
+    Names([key]): Names<1>,
+    Query(query): Query<wire::List>,
+) -> Result<Response, Fault> {
+    caller.needs_one_of(&[Role::Produce, Role::Operate], Some(EVERY_TOPIC))?;
+    let filters = [
+        ("topic", query.topic.is_some()),
+        ("queue", query.queue.is_some()),
+        ("from", query.from.is_some()),
+        ("until", query.until.is_some()),
+    ];
+    if let Some((field, _)) = filters.into_iter().find(|(_, is_given)| *is_given) {
+        return Err(Fault::invalid(field, "tasks of a key are not filtered by this"));
+    }
+    let Some(table) = translate::table_of(query.state) else {
+        return Err(Fault::invalid("state", "tasks of a key are listed as `dead`, `finished`, or without a state"));
+    };
+    turn_page(&app, Listing::Key { key, table }, &query).await
+}
+
+/// What to cancel.
+#[derive(Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Which {
+    /// Only tasks of this topic.
+    #[param(min_length = 1, max_length = 255, pattern = "^[^\\u0000-\\u0020\\u007f-\\u00a0]+$")]
+    topic: Option<String>,
+    /// Only count.
+    #[serde(default)]
+    dry_run: bool,
+}
+
+/// Cancel all tasks of a key that are not too late.
+#[utoipa::path(delete, path = "/v1/keys/{key}", tag = "keys",
+    params(("key" = wire::Name, Path, description = "The key."), Which),
+    responses((status = 200, description = "How many there were.", body = wire::Swept)))]
+pub(crate) async fn cancel(
+    State(app): State<Shared>,
+    caller: Caller,
+    Names([key]): Names<1>,
+    Query(which): Query<Which>,
+) -> Result<Response, Fault> {
+    let topic = maybe_name("topic", which.topic.as_deref())?;
+    caller.needs_one_of(&[Role::Produce, Role::Operate], Some(topic.as_deref().unwrap_or(EVERY_TOPIC)))?;
+    Ok(swept(app.handle.cancel_key(&key, topic.as_ref(), which.dry_run).await?))
+}
+
+/// Move the due times of all tasks of a key that are not too late.
+#[utoipa::path(patch, path = "/v1/keys/{key}", tag = "keys", request_body = wire::ShiftKey,
+    params(("key" = wire::Name, Path, description = "The key.")),
+    responses((status = 200, description = "How many there were.", body = wire::Swept)))]
+pub(crate) async fn shift(
+    State(app): State<Shared>,
+    caller: Caller,
+    Names([key]): Names<1>,
+    body: JsonBody,
+) -> Result<Response, Fault> {
+    let wire::ShiftKey { at, delay, by, topic, dry_run } = body.parse()?;
+    let topic = maybe_name("topic", topic.as_deref())?;
+    caller.needs_one_of(&[Role::Produce, Role::Operate], Some(topic.as_deref().unwrap_or(EVERY_TOPIC)))?;
+    let Some(shift) = translate::shift_of(at, delay, by)? else {
+        return Err(Fault::new(Code::Invalid, "say where the tasks are to move: give `at`, `delay` or `by`"));
+    };
+    Ok(swept(app.handle.shift_key(&key, topic.as_ref(), shift, dry_run).await?))
+}

@@ -1,0 +1,126 @@
+//! Taking deliveries, and saying what became of them.
+
+use axum::extract::State;
+use axum::response::Response;
+use http::StatusCode;
+use punctual_core::{Back, Millis, Name, Reserve};
+use punctual_node::access::Role;
+use punctual_node::{Settle, Settled};
+use punctual_wire as wire;
+
+use super::tasks::check_batch;
+use crate::app::Shared;
+use crate::fault::{Code, Fault};
+use crate::gate::Caller;
+use crate::input::{JsonBody, maybe_name, name};
+use crate::output::{deliveries, json, json_bytes};
+use crate::{lease, translate};
+
+/// How many queues a consumer may wait for at once.
+const QUEUES: usize = 64;
+/// The name of a consumer that gives none.
+const ANONYMOUS: &str = "anonymous";
+/// The longest note that goes with a rejection, in bytes.
+const NOTE: usize = 1_024;
+
+/// Take deliveries from queues, waiting for the first one if told to. Deliveries whose answer is
+/// lost on its way come back when their leases end.
+#[utoipa::path(post, path = "/v1/reserve", tag = "consumers", request_body = wire::Reserve,
+    responses((status = 200, description = "Deliveries, or none when the time to wait was over.", body = wire::Deliveries)))]
+pub(crate) async fn reserve(State(app): State<Shared>, caller: Caller, body: JsonBody) -> Result<Response, Fault> {
+    let asked: wire::Reserve = body.parse()?;
+    if asked.queues.is_empty() || asked.queues.len() > QUEUES {
+        return Err(Fault::invalid("queues", format!("a consumer names 1 to {QUEUES} queues")));
+    }
+    let queues: Vec<Name> = asked.queues.iter().map(|queue| name("queues", queue)).collect::<Result<_, _>>()?;
+    for queue in &queues {
+        caller.needs(Role::Consume, Some(queue))?;
+    }
+    let max = asked.max.unwrap_or(1) as usize;
+    if max == 0 {
+        return Err(Fault::invalid("max", "a consumer takes at least one delivery"));
+    }
+    check_batch(max, &app)?;
+    let longest = Millis::from(app.limits.wait);
+    let wait = translate::millis(asked.wait.unwrap_or_default());
+    if wait > longest {
+        let why = format!("at most {} in one request: ask again after that", wire::Span(longest.0));
+        return Err(Fault::invalid("wait", why));
+    }
+    let consumer = maybe_name("consumer", asked.consumer.as_deref())?;
+    let consumer = consumer.unwrap_or_else(|| Name::new(ANONYMOUS).expect("it is a name"));
+    let until = app.handle.now().plus(wait);
+    let lease = asked.lease.map(translate::millis);
+    let taken = app.handle.reserve(Reserve { queues, max, lease, until, consumer }).await?;
+    Ok(json_bytes(StatusCode::OK, deliveries(&taken, &app.secret)))
+}
+
+/// Say what became of deliveries: acknowledge, release, reject or extend each. Each is answered by itself.
+#[utoipa::path(post, path = "/v1/leases", tag = "consumers", request_body = wire::Actions,
+    responses((status = 200, description = "What became of each.", body = wire::Settlements)))]
+pub(crate) async fn settle(State(app): State<Shared>, caller: Caller, body: JsonBody) -> Result<Response, Fault> {
+    // Whoever holds a lease got it for a queue that they may consume.
+    caller.needs(Role::Consume, None)?;
+    let asked: wire::Actions = body.parse()?;
+    check_batch(asked.actions.len(), &app)?;
+    let mut refused: Vec<Option<Fault>> = Vec::with_capacity(asked.actions.len());
+    let mut wanted = Vec::with_capacity(asked.actions.len());
+    for action in asked.actions {
+        match settle_of(action, &app.secret) {
+            Ok(settle) => {
+                wanted.push(settle);
+                refused.push(None);
+            }
+            Err(fault) => refused.push(Some(fault)),
+        }
+    }
+    let mut settled = app.handle.settle_many(wanted).await.into_iter();
+    let result = |refused: Option<Fault>| {
+        let settled = match refused {
+            Some(fault) => Err(fault),
+            None => settled.next().expect("each action that was let in has an outcome").map_err(Fault::from),
+        };
+        settled.map(settled_to_wire).map_err(Fault::into_problem).into()
+    };
+    let results = refused.into_iter().map(result).collect();
+    Ok(json(StatusCode::OK, &wire::Settlements { results }))
+}
+
+fn settle_of(action: wire::Action, secret: &[u8; 32]) -> Result<Settle, Fault> {
+    let lease = lease::read(&action.lease, secret)?;
+    let misplaced = |field: &str, is_there: bool| {
+        let why = "this does not go with what is to be done";
+        if is_there { Err(Fault::invalid(field, why)) } else { Ok(()) }
+    };
+    let (after, priority, note) = (action.after, action.priority, action.note);
+    misplaced("after", after.is_some() && matches!(action.what, wire::Do::Acknowledge | wire::Do::Reject))?;
+    misplaced("priority", priority.is_some() && action.what != wire::Do::Release)?;
+    misplaced("note", note.is_some() && action.what != wire::Do::Reject)?;
+    Ok(match action.what {
+        wire::Do::Acknowledge => Settle::Acknowledge(lease),
+        wire::Do::Release => {
+            let back = after.map_or(Back::Retry, |after| Back::After(translate::millis(after)));
+            Settle::Release { lease, back, priority }
+        }
+        wire::Do::Reject => {
+            if note.as_ref().is_some_and(|note| note.len() > NOTE) {
+                return Err(Fault::new(
+                    Code::Invalid,
+                    format!("`note`: at most {NOTE} bytes: put the rest into a log"),
+                ));
+            }
+            Settle::Reject { lease, note }
+        }
+        wire::Do::Extend => Settle::Extend { lease, by: after.map(translate::millis) },
+    })
+}
+
+fn settled_to_wire(settled: Settled) -> wire::Settled {
+    let (outcome, standing, until) = match settled {
+        Settled::Acknowledged => (wire::SettledOutcome::Acknowledged, None, None),
+        Settled::Released(standing) => (wire::SettledOutcome::Released, Some(translate::standing(standing)), None),
+        Settled::Rejected => (wire::SettledOutcome::Rejected, None, None),
+        Settled::Extended(until) => (wire::SettledOutcome::Extended, None, Some(translate::time(until))),
+    };
+    wire::Settled { outcome, standing, until }
+}

@@ -1,0 +1,104 @@
+//! Numbers: what falls due when, and how the server works.
+
+use axum::extract::State;
+use axum::response::Response;
+use http::StatusCode;
+use punctual_core::Unit;
+use punctual_node::access::Role;
+use punctual_node::{Distribution, Happened};
+use punctual_wire as wire;
+use serde::Deserialize;
+
+use crate::app::Shared;
+use crate::fault::Fault;
+use crate::gate::Caller;
+use crate::input::Query;
+use crate::output::json;
+use crate::translate;
+
+/// How many slots a forecast has if nobody says.
+const SLOTS: u32 = 60;
+const MOST_SLOTS: u32 = 1_440;
+
+/// Which forecast.
+#[derive(Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Wanted {
+    /// The length of a slot; without, a minute.
+    #[serde(default)]
+    unit: wire::Unit,
+    /// How many slots; without, 60.
+    #[param(minimum = 1, maximum = 1440)]
+    slots: Option<u32>,
+}
+
+/// See how many deliveries come due in each of the next minutes, hours or days.
+#[utoipa::path(get, path = "/v1/forecast", tag = "numbers", params(Wanted),
+    responses((status = 200, description = "The slots, the running one first.", body = wire::Forecast)))]
+pub(crate) async fn forecast(
+    State(app): State<Shared>,
+    caller: Caller,
+    Query(wanted): Query<Wanted>,
+) -> Result<Response, Fault> {
+    caller.needs(Role::Operate, None)?;
+    let slots = wanted.slots.unwrap_or(SLOTS);
+    if !(1..=MOST_SLOTS).contains(&slots) {
+        return Err(Fault::invalid("slots", format!("a forecast has 1 to {MOST_SLOTS} slots")));
+    }
+    let unit = match wanted.unit {
+        wire::Unit::Minute => Unit::Minute,
+        wire::Unit::Hour => Unit::Hour,
+        wire::Unit::Day => Unit::Day,
+    };
+    let slots = app.handle.forecast(unit, slots as usize).await?;
+    let slot = |(from, due)| wire::ForecastSlot { from: translate::time(from), due };
+    Ok(json(StatusCode::OK, &wire::Forecast { unit: wanted.unit, slots: slots.into_iter().map(slot).collect() }))
+}
+
+/// See how the server has been working since it started.
+#[utoipa::path(get, path = "/v1/stats", tag = "numbers",
+    responses((status = 200, description = "Its numbers.", body = wire::Stats)))]
+pub(crate) async fn stats(State(app): State<Shared>, caller: Caller) -> Result<Response, Fault> {
+    caller.needs(Role::Operate, None)?;
+    let stats = app.handle.stats();
+    let topics = stats.topics.iter().map(|(topic, happened)| (topic.to_string(), self::happened(happened)));
+    Ok(json(
+        StatusCode::OK,
+        &wire::Stats {
+            version: app.version.into(),
+            now: translate::time(app.handle.now()),
+            started_at: translate::time(stats.started_at),
+            lateness_micros: distribution(stats.lateness_micros),
+            commit_micros: distribution(stats.commit_micros),
+            commit_changes: distribution(stats.commit_changes),
+            failed_commits: stats.failed_commits,
+            answers: stats.answers,
+            waiting_consumers: stats.waiting_consumers as u64,
+            waiting_requests: stats.inboxes.iter().sum::<usize>() as u64,
+            topics: topics.collect(),
+            refusals: stats.refusals.iter().map(|(code, count)| ((*code).into(), *count)).collect(),
+            store: Some((app.store_size)()),
+        },
+    ))
+}
+
+fn distribution(distribution: Distribution) -> wire::Distribution {
+    let Distribution { count, mean, p50, p90, p99, p999, max } = distribution;
+    wire::Distribution { count, mean, p50, p90, p99, p999, max }
+}
+
+fn happened(happened: &Happened) -> wire::Happened {
+    wire::Happened {
+        scheduled: happened.scheduled,
+        rescheduled: happened.rescheduled,
+        fired: happened.fired,
+        leased: happened.leased,
+        released: happened.released,
+        failed: happened.failed,
+        done: happened.done,
+        cancelled: happened.cancelled,
+        dead: happened.dead.iter().sum(),
+        replayed: happened.replayed,
+    }
+}

@@ -1,0 +1,72 @@
+//! The routes, one file for each noun.
+
+pub(crate) mod dead;
+pub(crate) mod events;
+pub(crate) mod history;
+pub(crate) mod keys;
+pub(crate) mod leases;
+pub(crate) mod look;
+pub(crate) mod queues;
+pub(crate) mod server;
+pub(crate) mod tasks;
+pub(crate) mod topics;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::Request;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{delete, get, post};
+use http::Method;
+
+use crate::app::App;
+use crate::fault::{Code, Fault};
+
+/// Operators' lists and sweeps may go over all topics; whoever is bound to some must name one of them.
+pub(crate) const EVERY_TOPIC: &str = "*";
+
+pub(crate) fn router(app: App) -> Router {
+    Router::new()
+        .route("/v1/tasks", post(tasks::schedule).get(tasks::list))
+        .route("/v1/tasks/batch", post(tasks::schedule_batch))
+        .route("/v1/tasks/{topic}/{id}", get(tasks::get).delete(tasks::cancel).patch(tasks::reschedule))
+        .route("/v1/tasks/{topic}/{id}/replay", post(tasks::replay))
+        .route("/v1/tasks/{topic}/{id}/purge", post(tasks::purge))
+        .route("/v1/keys/{key}", get(keys::list).delete(keys::cancel).patch(keys::shift))
+        .route("/v1/reserve", post(leases::reserve))
+        .route("/v1/leases", post(leases::settle))
+        .route("/v1/topics", get(topics::list))
+        .route("/v1/topics/{topic}", get(topics::get).put(topics::put).delete(topics::delete))
+        .route("/v1/topics/{topic}/pause", post(topics::pause))
+        .route("/v1/topics/{topic}/resume", post(topics::resume))
+        .route("/v1/queues", get(queues::list))
+        .route("/v1/queues/{queue}", get(queues::get).put(queues::put).merge(delete(queues::delete)))
+        .route("/v1/queues/{queue}/pause", post(queues::pause))
+        .route("/v1/queues/{queue}/resume", post(queues::resume))
+        .route("/v1/dead", get(dead::list))
+        .route("/v1/dead/replay", post(dead::replay))
+        .route("/v1/dead/purge", post(dead::purge))
+        .route("/v1/history", get(history::list))
+        .route("/v1/history/replay", post(history::replay))
+        .route("/v1/forecast", get(look::forecast))
+        .route("/v1/stats", get(look::stats))
+        .route("/v1/events", get(events::follow))
+        .route("/v1/openapi.json", get(server::openapi))
+        .route("/", get(server::welcome))
+        .route("/healthz", get(server::alive))
+        .route("/readyz", get(server::ready))
+        .route("/metrics", get(server::metrics))
+        .fallback(nowhere)
+        .method_not_allowed_fallback(wrong_method)
+        .with_state(Arc::new(app))
+}
+
+async fn nowhere(request: Request) -> Fault {
+    let detail = format!("there is nothing at {}: see /v1/openapi.json for what there is", request.uri().path());
+    Fault::new(Code::NotFound, detail)
+}
+
+async fn wrong_method(method: Method, request: Request) -> Response {
+    let detail = format!("{} does not take {method}: see /v1/openapi.json for what it takes", request.uri().path());
+    Fault::new(Code::MethodNotAllowed, detail).into_response()
+}

@@ -1,0 +1,126 @@
+//! Queues: their settings and how much they hold.
+
+use axum::extract::State;
+use axum::response::Response;
+use http::StatusCode;
+use punctual_core::{Counts, Name, QueueSettings, Refused, Timestamp};
+use punctual_node::Error;
+use punctual_node::access::Role;
+use punctual_wire as wire;
+
+use super::EVERY_TOPIC;
+use super::topics::{Forced, LOOKERS};
+use crate::app::{App, Shared};
+use crate::fault::{Code, Fault};
+use crate::gate::Caller;
+use crate::input::{JsonBody, MaybeJson, Names, Query};
+use crate::output::json;
+use crate::translate;
+
+fn info(name: &Name, settings: &QueueSettings, counts: &Counts, now: Timestamp) -> wire::QueueInfo {
+    let counts = counts.queues.iter().find(|counts| counts.name == *name);
+    let (ready, leased, dead) = counts.map_or((0, 0, 0), |counts| (counts.ready, counts.leased, counts.dead));
+    let settings = translate::queue_to_wire(settings, now);
+    wire::QueueInfo { name: name.to_string(), settings, ready, leased, dead }
+}
+
+/// The answer to a change of settings.
+async fn changed(app: &App, name: &Name, settings: &QueueSettings) -> Result<Response, Fault> {
+    Ok(json(StatusCode::OK, &info(name, settings, &app.handle.counts().await?, app.handle.now())))
+}
+
+/// List all queues with their settings and how much they hold.
+#[utoipa::path(get, path = "/v1/queues", tag = "queues",
+    responses((status = 200, description = "In the order of their names.", body = wire::QueueList)))]
+pub(crate) async fn list(State(app): State<Shared>, caller: Caller) -> Result<Response, Fault> {
+    caller.needs_one_of(&LOOKERS, Some(EVERY_TOPIC))?;
+    let (queues, counts, now) = (app.handle.queues().await?, app.handle.counts().await?, app.handle.now());
+    let queues = queues.iter().map(|(name, settings)| info(name, settings, &counts, now)).collect();
+    Ok(json(StatusCode::OK, &wire::QueueList { queues }))
+}
+
+/// Look at a queue.
+#[utoipa::path(get, path = "/v1/queues/{queue}", tag = "queues",
+    params(("queue" = wire::Name, Path, description = "Its name.")),
+    responses((status = 200, description = "Its settings and how much it holds.", body = wire::QueueInfo)))]
+pub(crate) async fn get(
+    State(app): State<Shared>,
+    caller: Caller,
+    Names([queue]): Names<1>,
+) -> Result<Response, Fault> {
+    caller.needs_one_of(&LOOKERS, Some(&queue))?;
+    match app.handle.queues().await?.get(&queue) {
+        Some(settings) => changed(&app, &queue, settings).await,
+        None => Err(Error::from(Refused::NoSuchQueue(queue)).into()),
+    }
+}
+
+/// Create a queue or change its settings: those given are all there are, the others get their defaults.
+#[utoipa::path(put, path = "/v1/queues/{queue}", tag = "queues", request_body = wire::QueueSettings,
+    params(("queue" = wire::Name, Path, description = "Its name.")),
+    responses((status = 200, description = "It is so now.", body = wire::QueueInfo)))]
+pub(crate) async fn put(
+    State(app): State<Shared>,
+    caller: Caller,
+    Names([queue]): Names<1>,
+    body: JsonBody,
+) -> Result<Response, Fault> {
+    caller.needs(Role::Admin, Some(&queue))?;
+    let settings = translate::queue_from_wire(body.parse()?)?;
+    let settings = app.handle.put_queue(&queue, settings).await?;
+    caller.audit("put-queue", &queue);
+    changed(&app, &queue, &settings).await
+}
+
+/// Stop handing out from a queue: for so long, until an instant, or until it is resumed.
+#[utoipa::path(post, path = "/v1/queues/{queue}/pause", tag = "queues", request_body = Option<wire::PauseQueue>,
+    params(("queue" = wire::Name, Path, description = "Its name.")),
+    responses((status = 200, description = "It is paused.", body = wire::QueueInfo)))]
+pub(crate) async fn pause(
+    State(app): State<Shared>,
+    caller: Caller,
+    Names([queue]): Names<1>,
+    MaybeJson(pause): MaybeJson<wire::PauseQueue>,
+) -> Result<Response, Fault> {
+    caller.needs(Role::Operate, Some(&queue))?;
+    let until = match (pause.until, pause.length) {
+        (Some(_), Some(_)) => return Err(Fault::new(Code::Invalid, "only one of `until` and `for` can be given")),
+        (Some(until), None) => Some(translate::timestamp(until)),
+        (None, Some(length)) => Some(app.handle.now().plus(translate::millis(length))),
+        (None, None) => None,
+    };
+    let settings = app.handle.pause_queue(&queue, until).await?;
+    caller.audit("pause-queue", &queue);
+    changed(&app, &queue, &settings).await
+}
+
+/// Hand out from a queue again.
+#[utoipa::path(post, path = "/v1/queues/{queue}/resume", tag = "queues",
+    params(("queue" = wire::Name, Path, description = "Its name.")),
+    responses((status = 200, description = "It hands out.", body = wire::QueueInfo)))]
+pub(crate) async fn resume(
+    State(app): State<Shared>,
+    caller: Caller,
+    Names([queue]): Names<1>,
+) -> Result<Response, Fault> {
+    caller.needs(Role::Operate, Some(&queue))?;
+    let settings = app.handle.resume_queue(&queue).await?;
+    caller.audit("resume-queue", &queue);
+    changed(&app, &queue, &settings).await
+}
+
+/// Delete a queue; refused if it holds deliveries, unless it is forced.
+#[utoipa::path(delete, path = "/v1/queues/{queue}", tag = "queues",
+    params(("queue" = wire::Name, Path, description = "Its name."), Forced),
+    responses((status = 200, description = "It is gone.", body = wire::Deleted)))]
+pub(crate) async fn delete(
+    State(app): State<Shared>,
+    caller: Caller,
+    Names([queue]): Names<1>,
+    Query(forced): Query<Forced>,
+) -> Result<Response, Fault> {
+    caller.needs(Role::Admin, Some(&queue))?;
+    let rows = app.handle.delete_queue(&queue, forced.force).await?;
+    caller.audit("delete-queue", &queue);
+    Ok(json(StatusCode::OK, &wire::Deleted { rows }))
+}

@@ -1,0 +1,304 @@
+//! Tasks: scheduled, looked at, cancelled, moved, replayed.
+
+use axum::extract::State;
+use axum::response::Response;
+use http::{HeaderMap, StatusCode};
+use punctual_core::store::Bodies;
+use punctual_core::view::Listing;
+use punctual_core::{Ending, Name, Ruling, ScheduleOutcome, Scheduled, Selected, Standing, Task, TimeRange};
+use punctual_node::access::Role;
+use punctual_wire as wire;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::EVERY_TOPIC;
+use crate::app::{App, Shared};
+use crate::fault::{Code, Fault};
+use crate::gate::Caller;
+use crate::input::{JsonBody, Names, Query, bad_json, maybe_name, name};
+use crate::output::json;
+use crate::trace::Context;
+use crate::translate;
+
+/// How many tasks a page has if nobody says.
+const PAGE: u32 = 100;
+const LONGEST_PAGE: u32 = 1_000;
+
+/// What became of a task, written without a copy of its names.
+#[derive(Serialize)]
+struct Answer<'a> {
+    topic: &'a str,
+    id: &'a str,
+    outcome: wire::ScheduleOutcome,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    due: Option<wire::Time>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    standing: Option<wire::Standing>,
+}
+
+impl<'a> Answer<'a> {
+    fn of(topic: &'a Name, scheduled: &'a Scheduled) -> Answer<'a> {
+        let (outcome, due, standing) = match &scheduled.outcome {
+            ScheduleOutcome::Created { due } => (wire::ScheduleOutcome::Created, Some(*due), None),
+            ScheduleOutcome::Replaced { due } => (wire::ScheduleOutcome::Replaced, Some(*due), None),
+            ScheduleOutcome::Existed(standing) => (wire::ScheduleOutcome::Existed, None, Some(standing.clone())),
+        };
+        let (due, standing) = (due.map(translate::time), standing.map(translate::standing));
+        Answer { topic, id: &scheduled.id, outcome, due, standing }
+    }
+}
+
+/// Schedule a task. Repeating it with the same topic and id makes nothing new; without an id, an
+/// `Idempotency-Key` header serves as one.
+#[utoipa::path(post, path = "/v1/tasks", tag = "tasks", request_body = wire::NewTask,
+    params(("Idempotency-Key" = Option<String>, Header, description = "Serves as the task's id if it has none.")),
+    responses((status = 201, description = "The task is new and durable.", body = wire::Scheduled),
+        (status = 200, description = "It took another's place, or there is a task of this id.", body = wire::Scheduled)))]
+pub(crate) async fn schedule(
+    State(app): State<Shared>,
+    caller: Caller,
+    headers: HeaderMap,
+    body: JsonBody,
+) -> Result<Response, Fault> {
+    let mut task = translate::new_task(body.parse()?)?;
+    caller.needs(Role::Produce, Some(&task.topic))?;
+    Context::of(&headers).put_into(&mut task);
+    if let (None, Some(id)) = (&task.id, headers.get("idempotency-key")) {
+        let id = id.to_str().map_err(|_| Fault::invalid("Idempotency-Key", "it must be visible ASCII"))?;
+        task.id = Some(name("Idempotency-Key", id)?);
+    }
+    let topic = task.topic.clone();
+    let scheduled = app.handle.schedule(task).await?;
+    let answer = Answer::of(&topic, &scheduled);
+    let is_new = answer.outcome == wire::ScheduleOutcome::Created;
+    Ok(json(if is_new { StatusCode::CREATED } else { StatusCode::OK }, &answer))
+}
+
+/// Schedule many tasks together. Each is answered by itself, in the order of the tasks.
+#[utoipa::path(post, path = "/v1/tasks/batch", tag = "tasks", request_body = wire::Batch,
+    responses((status = 200, description = "What became of each.", body = wire::BatchResults)))]
+pub(crate) async fn schedule_batch(
+    State(app): State<Shared>,
+    caller: Caller,
+    headers: HeaderMap,
+    body: JsonBody,
+) -> Result<Response, Fault> {
+    let context = Context::of(&headers);
+    let tasks = parse_batch(&body)?;
+    check_batch(tasks.len(), &app)?;
+    let mut refused: Vec<Option<Fault>> = Vec::with_capacity(tasks.len());
+    let mut topics = Vec::with_capacity(tasks.len());
+    let mut wanted = Vec::with_capacity(tasks.len());
+    for task in tasks {
+        let task = task.and_then(translate::new_task).and_then(|mut task: Task| {
+            caller.needs(Role::Produce, Some(&task.topic))?;
+            context.put_into(&mut task);
+            Ok(task)
+        });
+        match task {
+            Ok(task) => {
+                topics.push(task.topic.clone());
+                wanted.push(task);
+                refused.push(None);
+            }
+            Err(fault) => refused.push(Some(fault)),
+        }
+    }
+    let outcomes = app.handle.schedule_many(wanted).await;
+    let mut done = topics.iter().zip(outcomes);
+    let mut out = br#"{"results":["#.to_vec();
+    for (index, refused) in refused.into_iter().enumerate() {
+        out.extend_from_slice(if index == 0 { b"" } else { b"," });
+        let fault = match refused {
+            Some(fault) => fault,
+            None => match done.next().expect("each task that was let in has an outcome") {
+                (topic, Ok(scheduled)) => {
+                    serde_json::to_writer(&mut out, &Answer::of(topic, &scheduled)).expect("memory takes it");
+                    continue;
+                }
+                (_, Err(error)) => Fault::from(error),
+            },
+        };
+        let answer: wire::Answer<wire::Scheduled> = wire::Answer::Refused { problem: fault.into_problem() };
+        serde_json::to_writer(&mut out, &answer).expect("memory takes it");
+    }
+    out.extend_from_slice(b"]}");
+    Ok(crate::output::json_bytes(StatusCode::OK, out))
+}
+
+/// The tasks of a batch. If one of them cannot be read, the others still can.
+fn parse_batch(body: &JsonBody) -> Result<Vec<Result<wire::NewTask, Fault>>, Fault> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Pieces<'a> {
+        #[serde(borrow)]
+        tasks: Vec<&'a RawValue>,
+    }
+    if let Ok(batch) = body.parse::<wire::Batch>() {
+        return Ok(batch.tasks.into_iter().map(Ok).collect());
+    }
+    let pieces: Pieces<'_> = serde_json::from_slice(body.bytes()).map_err(|error| bad_json(&error))?;
+    let task = |piece: &RawValue| serde_json::from_str(piece.get()).map_err(|error| bad_json(&error));
+    Ok(pieces.tasks.into_iter().map(task).collect())
+}
+
+/// Refuses what is too much for one request.
+pub(super) fn check_batch(count: usize, app: &Shared) -> Result<(), Fault> {
+    let limit = app.limits.batch;
+    if count <= limit {
+        return Ok(());
+    }
+    Err(Fault::new(
+        Code::Invalid,
+        format!("{count} in one request, at most {limit} are allowed: send several requests"),
+    ))
+}
+
+/// Look at a task: where it stands, and its body.
+#[utoipa::path(get, path = "/v1/tasks/{topic}/{id}", tag = "tasks",
+    params(("topic" = wire::Name, Path, description = "Its topic."), ("id" = wire::Name, Path, description = "Its id.")),
+    responses((status = 200, description = "All that is known of it.", body = wire::TaskInfo)))]
+pub(crate) async fn get(
+    State(app): State<Shared>,
+    caller: Caller,
+    Names([topic, id]): Names<2>,
+) -> Result<Response, Fault> {
+    caller.needs_one_of(&[Role::Produce, Role::Consume, Role::Operate], Some(&topic))?;
+    match app.handle.get(&topic, &id).await? {
+        Some(task) => Ok(json(StatusCode::OK, &translate::task_info(task, true))),
+        None => Err(Fault::no_such_task(&topic, &id)),
+    }
+}
+
+/// List tasks that are not finished, by when they come due.
+#[utoipa::path(get, path = "/v1/tasks", tag = "tasks", params(wire::List),
+    responses((status = 200, description = "A page of them.", body = wire::Page)))]
+pub(crate) async fn list(
+    State(app): State<Shared>,
+    caller: Caller,
+    Query(query): Query<wire::List>,
+) -> Result<Response, Fault> {
+    caller.needs(Role::Operate, Some(query.topic.as_deref().unwrap_or(EVERY_TOPIC)))?;
+    if query.queue.is_some() {
+        return Err(Fault::invalid("queue", "tasks that wait are listed by topic, only dead letters by queue"));
+    }
+    let state = match query.state {
+        None => None,
+        Some(state) => Some(
+            translate::list_state(state)
+                .ok_or_else(|| Fault::invalid("state", "these are listed by /v1/dead and /v1/history, or by key"))?,
+        ),
+    };
+    let topic = maybe_name("topic", query.topic.as_deref())?;
+    let wakes = range(query.from, query.until);
+    turn_page(&app, Listing::Live { topic, state, wakes }, &query).await
+}
+
+/// The time from one instant to before another; what is left out is open.
+pub(super) fn range(from: Option<wire::Time>, until: Option<wire::Time>) -> TimeRange {
+    let all = TimeRange::ALL;
+    TimeRange {
+        from: from.map_or(all.from, translate::timestamp),
+        until: until.map_or(all.until, translate::timestamp),
+    }
+}
+
+/// One page of any list.
+pub(super) async fn turn_page(app: &App, listing: Listing, query: &wire::List) -> Result<Response, Fault> {
+    let limit = query.limit.unwrap_or(PAGE);
+    if !(1..=LONGEST_PAGE).contains(&limit) {
+        return Err(Fault::invalid("limit", format!("a page has 1 to {LONGEST_PAGE} tasks")));
+    }
+    let cursor = query.cursor.as_deref().map(str::parse).transpose()?;
+    let with_bodies = query.bodies.unwrap_or(false);
+    let bodies = if with_bodies { Bodies::With } else { Bodies::Without };
+    let page = app.handle.list(listing, cursor, limit as usize, bodies).await?;
+    Ok(json(StatusCode::OK, &translate::page(page, with_bodies)))
+}
+
+/// Cancel a task, if it is not too late. Asking again after a lost answer is safe.
+#[utoipa::path(delete, path = "/v1/tasks/{topic}/{id}", tag = "tasks",
+    params(("topic" = wire::Name, Path, description = "Its topic."), ("id" = wire::Name, Path, description = "Its id.")),
+    responses((status = 200, description = "It is cancelled and will never be handed over.", body = wire::Cancelled)))]
+pub(crate) async fn cancel(
+    State(app): State<Shared>,
+    caller: Caller,
+    Names([topic, id]): Names<2>,
+) -> Result<Response, Fault> {
+    caller.needs_one_of(&[Role::Produce, Role::Operate], Some(&topic))?;
+    let outcome = match app.handle.cancel(&topic, &id).await? {
+        Ruling::Done(()) => wire::CancelOutcome::Cancelled,
+        Ruling::TooLate(Standing::Finished { ending: Ending::Cancelled, .. }) => wire::CancelOutcome::WasCancelled,
+        Ruling::TooLate(standing) => return Err(Fault::too_late(translate::standing(standing))),
+        Ruling::Unknown => return Err(Fault::no_such_task(&topic, &id)),
+    };
+    Ok(json(StatusCode::OK, &wire::Cancelled { topic: topic.to_string(), id: id.to_string(), outcome }))
+}
+
+/// Change a task's due time, priority or body, if it is not too late.
+#[utoipa::path(patch, path = "/v1/tasks/{topic}/{id}", tag = "tasks", request_body = wire::Reschedule,
+    params(("topic" = wire::Name, Path, description = "Its topic."), ("id" = wire::Name, Path, description = "Its id.")),
+    responses((status = 200, description = "It is changed.", body = wire::Rescheduled)))]
+pub(crate) async fn reschedule(
+    State(app): State<Shared>,
+    caller: Caller,
+    Names([topic, id]): Names<2>,
+    body: JsonBody,
+) -> Result<Response, Fault> {
+    caller.needs_one_of(&[Role::Produce, Role::Operate], Some(&topic))?;
+    let change = translate::reschedule(topic.clone(), id.clone(), body.parse()?)?;
+    match app.handle.reschedule(change).await? {
+        Ruling::Done(due) => {
+            let due = translate::time(due);
+            Ok(json(StatusCode::OK, &wire::Rescheduled { topic: topic.to_string(), id: id.to_string(), due }))
+        }
+        Ruling::TooLate(standing) => Err(Fault::too_late(translate::standing(standing))),
+        Ruling::Unknown => Err(Fault::no_such_task(&topic, &id)),
+    }
+}
+
+/// The delivery that is meant, of a task that was broadcast.
+#[derive(Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct OfQueue {
+    /// For one delivery of a task that was broadcast: its queue.
+    #[param(min_length = 1, max_length = 255, pattern = "^[^\\u0000-\\u0020\\u007f-\\u00a0]+$")]
+    queue: Option<String>,
+}
+
+/// Hand a dead letter or a finished task out again.
+#[utoipa::path(post, path = "/v1/tasks/{topic}/{id}/replay", tag = "tasks",
+    params(("topic" = wire::Name, Path, description = "Its topic."), ("id" = wire::Name, Path, description = "Its id."), OfQueue),
+    responses((status = 204, description = "It is available again.")))]
+pub(crate) async fn replay(
+    State(app): State<Shared>,
+    caller: Caller,
+    Names([topic, id]): Names<2>,
+    Query(of): Query<OfQueue>,
+) -> Result<StatusCode, Fault> {
+    caller.needs(Role::Operate, Some(&topic))?;
+    let subject = format!("{topic}/{id}");
+    let queue = maybe_name("queue", of.queue.as_deref())?;
+    app.handle.replay(Selected { topic, id, queue }).await?;
+    caller.audit("replay", &subject);
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Remove a dead letter.
+#[utoipa::path(post, path = "/v1/tasks/{topic}/{id}/purge", tag = "tasks",
+    params(("topic" = wire::Name, Path, description = "Its topic."), ("id" = wire::Name, Path, description = "Its id."), OfQueue),
+    responses((status = 204, description = "It is gone.")))]
+pub(crate) async fn purge(
+    State(app): State<Shared>,
+    caller: Caller,
+    Names([topic, id]): Names<2>,
+    Query(of): Query<OfQueue>,
+) -> Result<StatusCode, Fault> {
+    caller.needs(Role::Operate, Some(&topic))?;
+    let subject = format!("{topic}/{id}");
+    let queue = maybe_name("queue", of.queue.as_deref())?;
+    app.handle.purge(Selected { topic, id, queue }).await?;
+    caller.audit("purge", &subject);
+    Ok(StatusCode::NO_CONTENT)
+}

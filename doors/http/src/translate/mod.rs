@@ -1,0 +1,25 @@
+//! Between the wire's types and the core's: one exhaustive translation for each.
+
+mod settings;
+mod standing;
+mod tasks;
+mod views;
+
+pub(crate) use settings::{queue_from_wire, queue_to_wire, retry_to_wire, topic_from_wire, topic_to_wire};
+pub(crate) use standing::{in_words, standing, time};
+pub(crate) use tasks::{new_task, reschedule, shift_of};
+pub use views::task_info;
+pub(crate) use views::{list_state, page, table_of};
+
+use punctual_core::{Millis, Timestamp};
+use punctual_wire::{Span, Time};
+
+/// The same length of time.
+pub(crate) fn millis(span: Span) -> Millis {
+    Millis(span.0)
+}
+
+/// The same instant.
+pub(crate) fn timestamp(time: Time) -> Timestamp {
+    Timestamp::from_millis(time.0)
+}

@@ -1,0 +1,155 @@
+//! Settings of topics and queues.
+
+use punctual_core::{Backoff, Binding, Overflow, Pattern, QueueSettings, Rate, Retry, Timestamp, TopicSettings};
+use punctual_wire as wire;
+
+use super::{millis, time, timestamp};
+use crate::fault::Fault;
+use crate::input::{maybe_name, name};
+
+/// The greatest number that all who read JSON read alike.
+const MOST: u64 = (1 << 53) - 2;
+
+pub(crate) fn topic_from_wire(settings: wire::TopicSettings) -> Result<TopicSettings, Fault> {
+    let feeds = settings.feeds.map(|feeds| feeds.into_iter().map(binding_from_wire).collect::<Result<_, _>>());
+    Ok(TopicSettings {
+        owner: settings.owner,
+        feeds: feeds.transpose()?,
+        history: millis(settings.history),
+        paused: settings.paused,
+        rate: settings.rate.map(rate_from_wire),
+        priority: settings.priority,
+        ttl: settings.ttl.map(millis),
+    })
+}
+
+pub(crate) fn topic_to_wire(settings: &TopicSettings) -> wire::TopicSettings {
+    let binding = |binding: &Binding| wire::Binding {
+        queue: binding.queue.to_string(),
+        pattern: match &binding.pattern {
+            Pattern::All => None,
+            Pattern::Words(words) => Some(words.clone()),
+        },
+    };
+    wire::TopicSettings {
+        owner: settings.owner.clone(),
+        feeds: settings.feeds.as_ref().map(|feeds| feeds.iter().map(binding).collect()),
+        history: wire::Span(settings.history.0),
+        paused: settings.paused,
+        rate: settings.rate.map(rate_to_wire),
+        priority: settings.priority,
+        ttl: settings.ttl.map(|ttl| wire::Span(ttl.0)),
+    }
+}
+
+fn binding_from_wire(binding: wire::Binding) -> Result<Binding, Fault> {
+    let pattern = binding.pattern.map_or(Pattern::All, Pattern::Words);
+    Ok(Binding { queue: name("feeds.queue", &binding.queue)?, pattern })
+}
+
+pub(crate) fn queue_from_wire(settings: wire::QueueSettings) -> Result<QueueSettings, Fault> {
+    let paused_until = match (settings.paused, settings.paused_until) {
+        (_, Some(until)) => Some(timestamp(until)),
+        (true, None) => Some(Timestamp::NEVER),
+        (false, None) => None,
+    };
+    if settings.max_length.is_some_and(|length| !(1..=MOST).contains(&length)) {
+        return Err(Fault::invalid("max_length", format!("1 to {MOST}; leave it out if there is to be no limit")));
+    }
+    Ok(QueueSettings {
+        lease: millis(settings.lease),
+        retry: retry_from_wire(settings.retry),
+        max_length: settings.max_length,
+        overflow: match settings.overflow {
+            wire::Overflow::Refuse => Overflow::Refuse,
+            wire::Overflow::DropOldest => Overflow::DropOldest,
+        },
+        dead_letter: maybe_name("dead_letter", settings.dead_letter.as_deref())?,
+        dead_retention: settings.dead_retention.map(millis),
+        paused_until,
+        rate: settings.rate.map(rate_from_wire),
+    })
+}
+
+pub(crate) fn queue_to_wire(settings: &QueueSettings, now: Timestamp) -> wire::QueueSettings {
+    // A pause that is over is none.
+    let paused_until = settings.paused_until.filter(|until| *until > now);
+    wire::QueueSettings {
+        lease: wire::Span(settings.lease.0),
+        retry: retry_to_wire(settings.retry),
+        max_length: settings.max_length,
+        overflow: match settings.overflow {
+            Overflow::Refuse => wire::Overflow::Refuse,
+            Overflow::DropOldest => wire::Overflow::DropOldest,
+        },
+        dead_letter: settings.dead_letter.as_ref().map(ToString::to_string),
+        dead_retention: settings.dead_retention.map(|kept| wire::Span(kept.0)),
+        paused: paused_until.is_some(),
+        paused_until: paused_until.filter(|until| *until != Timestamp::NEVER).map(time),
+        rate: settings.rate.map(rate_to_wire),
+    }
+}
+
+pub(crate) fn retry_from_wire(retry: wire::Retry) -> Retry {
+    let wire::Backoff { first, longest } = retry.backoff;
+    let backoff = if first >= longest {
+        Backoff::Fixed(millis(longest))
+    } else {
+        Backoff::Exponential { first: millis(first), cap: millis(longest) }
+    };
+    Retry { attempts: retry.attempts, backoff, jitter_percent: retry.jitter_percent }
+}
+
+pub(crate) fn retry_to_wire(retry: Retry) -> wire::Retry {
+    let (first, longest) = match retry.backoff {
+        Backoff::Fixed(wait) => (wait, wait),
+        Backoff::Exponential { first, cap } => (first, cap),
+    };
+    let backoff = wire::Backoff { first: wire::Span(first.0), longest: wire::Span(longest.0) };
+    wire::Retry { attempts: retry.attempts, backoff, jitter_percent: retry.jitter_percent }
+}
+
+fn rate_from_wire(rate: wire::Rate) -> Rate {
+    Rate { per_second: rate.per_second, burst: rate.burst.unwrap_or(rate.per_second) }
+}
+
+fn rate_to_wire(rate: Rate) -> wire::Rate {
+    wire::Rate { per_second: rate.per_second, burst: Some(rate.burst) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_of_the_wire_are_the_defaults_of_the_core() {
+        let topic = topic_from_wire(wire::TopicSettings::default());
+        assert_eq!(topic.ok(), Some(TopicSettings::default()));
+        let queue = queue_from_wire(wire::QueueSettings::default());
+        assert_eq!(queue.ok(), Some(QueueSettings::default()));
+    }
+
+    #[test]
+    fn settings_come_back_as_they_went_in() {
+        let retry = wire::Retry {
+            attempts: 3,
+            backoff: wire::Backoff { first: wire::Span(5), longest: wire::Span(5) },
+            jitter_percent: 0,
+        };
+        let queue = wire::QueueSettings {
+            retry,
+            max_length: Some(7),
+            overflow: wire::Overflow::DropOldest,
+            dead_letter: Some("graves".into()),
+            paused: true,
+            rate: Some(wire::Rate { per_second: 5, burst: Some(9) }),
+            ..wire::QueueSettings::default()
+        };
+        let core = queue_from_wire(queue.clone()).expect("the settings can be kept");
+        assert_eq!(queue_to_wire(&core, Timestamp::from_millis(1)), queue);
+        let feeds = Some(vec![wire::Binding { queue: "q".into(), pattern: Some("a.#".into()) }]);
+        let topic = wire::TopicSettings { feeds, ttl: Some(wire::Span(4)), ..wire::TopicSettings::default() };
+        let core = topic_from_wire(topic.clone()).expect("the settings can be kept");
+        assert_eq!(topic_to_wire(&core), topic);
+    }
+}
