@@ -17,6 +17,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("punctual-node", &["punctual-core"]),
     ("punctual-http", &["punctual-core", "punctual-node", "punctual-wire"]),
     ("punctual-wire", &[]),
+    ("punctual-client", &["punctual-wire"]),
     ("punctual-sim", &["punctual-core", "punctual-memory"]),
     ("xtask", &[]),
 ];
