@@ -18,6 +18,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("punctual-http", &["punctual-core", "punctual-node", "punctual-wire"]),
     ("punctual-wire", &[]),
     ("punctual-client", &["punctual-wire"]),
+    (
+        "punctual",
+        &["punctual-almanac", "punctual-client", "punctual-core", "punctual-http", "punctual-node", "punctual-wire"],
+    ),
     ("punctual-sim", &["punctual-core", "punctual-memory"]),
     ("xtask", &[]),
 ];

@@ -1,0 +1,138 @@
+//! The command line: all commands in one tree, and who carries each of them out.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
+
+use crate::commands::{self, Connection, EXIT_CODES, Remote};
+use crate::config::{self, Overrides, Sources};
+use crate::failure::Failure;
+use crate::serve;
+use crate::token::TokenCommand;
+
+/// Punctual, a delay center: hand it a task and a time; at that time it hands the task to your consumer.
+#[derive(Debug, Parser)]
+#[command(name = "punctual", version, arg_required_else_help = true, max_term_width = 110, after_help = EXIT_CODES)]
+struct Line {
+    #[command(flatten)]
+    reach: Reach,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// How to reach a server.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "To reach a server")]
+struct Reach {
+    /// Where the server is.
+    #[arg(long, global = true, env = "PUNCTUAL_URL", default_value = "http://127.0.0.1:7400", hide_env_values = true)]
+    url: String,
+    /// The token to show to the server.
+    #[arg(long, global = true, env = "PUNCTUAL_TOKEN", hide_env_values = true)]
+    token: Option<String>,
+    /// A PEM file with the certificate that vouches for the server's, if the system does not know it.
+    #[arg(long, global = true, env = "PUNCTUAL_CA", value_name = "FILE", hide_env_values = true)]
+    ca: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long, global = true, help_heading = "Options")]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the server.
+    Serve(Told),
+    /// Show the settings that count, and where each came from.
+    Config(ConfigArgs),
+    /// Make, list and revoke tokens.
+    #[command(subcommand)]
+    Token(TokenCommand),
+    /// Print a script that completes commands in a shell.
+    Completions {
+        /// The shell.
+        shell: Shell,
+    },
+    #[command(flatten)]
+    Remote(Remote),
+}
+
+/// What the server is told.
+#[derive(Args, Debug)]
+struct Told {
+    /// A TOML file of settings; without, ./punctual.toml if it is there.
+    #[arg(long, env = "PUNCTUAL_CONFIG", value_name = "FILE", hide_env_values = true)]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    settings: Overrides,
+}
+
+#[derive(Args, Debug)]
+struct ConfigArgs {
+    /// Only say whether they can be used, by the exit code and by what is wrong with them.
+    #[arg(long)]
+    check: bool,
+    /// Print the documentation of all settings.
+    #[arg(long, hide = true)]
+    markdown: bool,
+    #[command(flatten)]
+    told: Told,
+}
+
+/// Reads the command line and does what it says.
+pub fn run() -> ExitCode {
+    let Line { reach, command } = Line::parse();
+    match command {
+        Command::Serve(told) => match load(told) {
+            Ok(effective) => serve::run(&effective),
+            Err(failure) => failure.report(),
+        },
+        Command::Config(args) => report(show_config(args, reach.json)),
+        Command::Token(command) => report(command.run(reach.json)),
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Line::command(), "punctual", &mut std::io::stdout());
+            ExitCode::SUCCESS
+        }
+        Command::Remote(remote) => {
+            let Reach { url, token, ca, json } = reach;
+            let connection = Connection { url, token, ca, json };
+            let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+            match runtime {
+                Ok(runtime) => runtime.block_on(commands::run(remote, &connection)),
+                Err(error) => Failure::Failed(format!("no threads could be started: {error}")).report(),
+            }
+        }
+    }
+}
+
+fn report(outcome: Result<(), Failure>) -> ExitCode {
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+fn load(told: Told) -> Result<config::Effective, Failure> {
+    config::load(&Sources::new(told.config, told.settings)).map_err(|problems| Failure::Usage(problems.to_string()))
+}
+
+fn show_config(args: ConfigArgs, json: bool) -> Result<(), Failure> {
+    if args.markdown {
+        return print(&config::markdown());
+    }
+    let effective = load(args.told)?;
+    if args.check {
+        return print("the configuration can be used\n");
+    }
+    if json { print(&format!("{:#}\n", effective.to_json())) } else { print(&effective.to_toml()) }
+}
+
+/// Prints, and does not mind if nobody reads to the end.
+pub fn print(text: &str) -> Result<(), Failure> {
+    use std::io::{ErrorKind, Write, stdout};
+    match stdout().write_all(text.as_bytes()).and_then(|()| stdout().flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure::Failed(format!("cannot print: {error}"))),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,41 @@
+//! Asking before something that cannot be taken back.
+
+use std::io::{self, BufRead, IsTerminal, Write};
+
+use super::failure::{Exit, Failure};
+
+/// Asks on stderr and reads a line from stdin. Without a terminal nobody can answer, so `--yes` is needed there.
+pub fn confirm(question: &str, yes: bool) -> Result<(), Failure> {
+    if yes {
+        return Ok(());
+    }
+    if !io::stdin().is_terminal() {
+        return Err(Failure::usage(format!("{question} Nobody is there to ask: say so with --yes")));
+    }
+    let mut stderr = io::stderr();
+    let _ = write!(stderr, "{question} [y/N] ");
+    let _ = stderr.flush();
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer).map_err(|error| Failure::local("stdin cannot be read", error))?;
+    if is_yes(&answer) { Ok(()) } else { Err(Failure::new(Exit::Failed, "nothing was changed")) }
+}
+
+fn is_yes(answer: &str) -> bool {
+    matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_clear_yes_is_one() {
+        assert!(is_yes("y\n") && is_yes("YES\r\n"));
+        assert!(!is_yes("") && !is_yes("\n") && !is_yes("yep") && !is_yes("n"));
+    }
+
+    #[test]
+    fn who_said_yes_before_is_not_asked() {
+        assert_eq!(confirm("Purge everything?", true), Ok(()));
+    }
+}

@@ -1,0 +1,147 @@
+//! `events`: follows what happens, as it happens.
+
+use std::time::Duration;
+
+use clap::Args;
+use punctual_client::{EventFilter, Events, Happening};
+use punctual_wire::{Event, Time};
+
+use super::Session;
+use super::failure::{Failure, help};
+use super::moment::hint;
+use super::output::{Colour, Output, note};
+
+/// How long to wait before the server is asked again.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// Follow what happens to tasks, one line for each event, until Ctrl-C.
+///
+/// Events are scheduled, replaced, rescheduled, fired, leased, extended, released, failed, done,
+/// cancelled, died, forwarded, replayed and purged. Whoever reads too slowly misses some, and is told how many.
+#[derive(Args, Debug)]
+#[command(after_help = help!("\
+Examples:
+  punctual events --topic order-unpaid
+  punctual events --what died --what failed
+  punctual events --json | jq 'select(.what == \"done\")'"))]
+pub struct EventsArgs {
+    /// Only of this topic.
+    #[arg(long)]
+    topic: Option<String>,
+    /// Only of this queue.
+    #[arg(long)]
+    queue: Option<String>,
+    /// Only of tasks with this key.
+    #[arg(long)]
+    key: Option<String>,
+    /// Only this kind of event; may be given several times.
+    #[arg(long, value_name = "EVENT")]
+    what: Vec<String>,
+    /// Stop after so many.
+    #[arg(long, value_name = "N")]
+    limit: Option<u64>,
+}
+
+/// Prints events until the reader has enough. A server that goes away is waited for: whoever follows
+/// through a restart wants to see what comes after it.
+pub async fn run(args: EventsArgs, mut session: Session) -> Result<(), Failure> {
+    let EventsArgs { topic, queue, key, what, limit } = args;
+    let filter = EventFilter { topic, queue, key, what };
+    let mut left = limit.unwrap_or(u64::MAX);
+    let mut events = session.client.events(filter.clone()).await?;
+    loop {
+        match follow(&mut events, &mut left, &mut session.output).await? {
+            Ended::Enough => return Ok(()),
+            Ended::Cut => note("the stream of events has ended: waiting for the server"),
+        }
+        events = loop {
+            tokio::time::sleep(AGAIN).await;
+            match session.client.events(filter.clone()).await {
+                Ok(events) => break events,
+                Err(error) if error.is_retryable() => {}
+                Err(error) => return Err(error.into()),
+            }
+        };
+        note("listening again: what happened in between is not told");
+    }
+}
+
+/// Why events are not followed any more.
+enum Ended {
+    /// So many were asked for.
+    Enough,
+    /// The connection ended.
+    Cut,
+}
+
+async fn follow(events: &mut Events, left: &mut u64, output: &mut Output) -> Result<Ended, Failure> {
+    while *left > 0 {
+        match events.next().await {
+            Some(Ok(Happening::Event(event))) => {
+                *left -= 1;
+                let line = in_words(&event, Time::now(), output);
+                output.either(&event, || line)?;
+                // Whoever follows wants to see it now.
+                output.flush()?;
+            }
+            Some(Ok(Happening::Missed(number))) => {
+                note(format_args!("missed {number} rounds of events: they came faster than they were read"));
+            }
+            Some(Err(_)) | None => return Ok(Ended::Cut),
+        }
+    }
+    Ok(Ended::Enough)
+}
+
+fn in_words(event: &Event, now: Time, output: &Output) -> String {
+    let colour = match event.what.as_str() {
+        "done" => Colour::Green,
+        "died" | "failed" | "purged" => Colour::Red,
+        "leased" | "fired" | "extended" | "released" => Colour::Yellow,
+        _ => Colour::Cyan,
+    };
+    let what = output.paint(colour, &format!("{:<11}", event.what));
+    let mut line = format!("{}  {what}  {} {}", event.at, event.topic, event.id);
+    if let Some(queue) = event.queue.as_ref().filter(|queue| **queue != event.topic) {
+        line.push_str(&format!("  queue {queue}"));
+    }
+    if let Some(key) = &event.key {
+        line.push_str(&format!("  key {key}"));
+    }
+    if let Some(holder) = &event.holder {
+        line.push_str(&format!("  by {holder}"));
+    }
+    if let Some(attempt) = event.attempt.filter(|attempt| *attempt > 1) {
+        line.push_str(&format!("  attempt {attempt}"));
+    }
+    if let Some(until) = event.until {
+        let word = match event.what.as_str() {
+            "leased" | "extended" => "until",
+            "released" | "failed" => "again",
+            _ => "due",
+        };
+        line.push_str(&format!("  {word} {until} ({})", hint(until, now)));
+    }
+    if let Some(reason) = &event.reason {
+        line.push_str(&format!("  {}", output.paint(Colour::Red, reason)));
+    }
+    line
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_is_one_line() {
+        let output = Output::to(Box::new(std::io::sink()), false);
+        let event: Event = serde_json::from_str(
+            r#"{"at":1000,"what":"leased","topic":"t","id":"i","queue":"q","key":"k","holder":"w","attempt":2,"until":31000}"#,
+        )
+        .unwrap();
+        let line = in_words(&event, Time(1_000), &output);
+        let expected = "1970-01-01T00:00:01.000Z  leased       t i  queue q  key k  by w  attempt 2  until 1970-01-01T00:00:31.000Z (in 30s)";
+        assert_eq!(line, expected);
+    }
+}

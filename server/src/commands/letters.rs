@@ -1,0 +1,306 @@
+//! `dead` and `history`: what was given up or finished, to look at, to replay and to purge.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use punctual_wire::{List, Selection, Swept};
+
+use super::change::swept_in_words;
+use super::confirm::confirm;
+use super::failure::{Failure, help};
+use super::look::{self, Amount, Range, Source};
+use super::moment::Moment;
+use super::output::counted;
+use super::{Connection, Session, archive};
+
+/// Look at dead letters, hand them out again, or remove them.
+#[derive(Args, Debug)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = help!("\
+Examples:
+  punctual dead --queue order-unpaid
+  punctual dead replay order-unpaid order-7
+  punctual dead replay --queue order-unpaid --from -1h --dry-run
+  punctual dead purge --topic order-unpaid --until -30d --yes")
+)]
+pub struct DeadArgs {
+    #[command(subcommand)]
+    command: Option<DeadCommand>,
+    #[command(flatten)]
+    list: DeadList,
+}
+
+#[derive(Subcommand, Debug)]
+enum DeadCommand {
+    /// List dead letters; the same as no command.
+    List(DeadList),
+    /// Hand out again: one (TOPIC ID), or all that fit the filters.
+    Replay(DeadWhich),
+    /// Remove for good: one (TOPIC ID), or all that fit the filters.
+    Purge(DeadWhich),
+}
+
+#[derive(Args, Debug)]
+struct DeadList {
+    /// Only of this topic.
+    #[arg(long)]
+    topic: Option<String>,
+    /// Only of this queue.
+    #[arg(long)]
+    queue: Option<String>,
+    #[command(flatten)]
+    range: Range,
+    #[command(flatten)]
+    amount: Amount,
+}
+
+#[derive(Args, Debug)]
+struct DeadWhich {
+    #[command(flatten)]
+    which: Which,
+    /// Only of this queue; of a task that was broadcast, the dead letter of this queue.
+    #[arg(long)]
+    queue: Option<String>,
+}
+
+/// One task, or all that fit the filters.
+#[derive(Args, Debug)]
+struct Which {
+    /// One task: its topic.
+    #[arg(value_name = "TOPIC", requires = "id")]
+    topic: Option<String>,
+    /// One task: its id.
+    #[arg(value_name = "ID")]
+    id: Option<String>,
+    /// Only of this topic.
+    #[arg(long = "topic", value_name = "TOPIC", conflicts_with = "id")]
+    of_topic: Option<String>,
+    /// Only those that died or finished from this time on: RFC 3339, milliseconds since 1970, or -1h.
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, conflicts_with = "id")]
+    from: Option<Moment>,
+    /// Only those that died or finished before this time.
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, conflicts_with = "id")]
+    until: Option<Moment>,
+    /// Without any filter, really all of them.
+    #[arg(long, conflicts_with = "id")]
+    all: bool,
+    /// Only count.
+    #[arg(long, conflicts_with = "id")]
+    dry_run: bool,
+    /// Do not ask.
+    #[arg(long, short)]
+    yes: bool,
+}
+
+impl Which {
+    /// The filters; refused if there are none and it was not said that all are meant.
+    fn selection(&self, queue: Option<String>) -> Result<Selection, Failure> {
+        let selection = Selection {
+            topic: self.of_topic.clone(),
+            queue,
+            from: self.from.map(Moment::time),
+            until: self.until.map(Moment::time),
+            dry_run: true,
+        };
+        let open = Selection { dry_run: true, ..Selection::default() };
+        if selection == open && !self.all {
+            return Err(Failure::usage("name a task (TOPIC ID) or a filter, or say --all"));
+        }
+        Ok(selection)
+    }
+
+    fn one(&self) -> Option<(&str, &str)> {
+        Some((self.topic.as_deref()?, self.id.as_deref()?))
+    }
+}
+
+/// What a sweep does.
+#[derive(Clone, Copy, Debug)]
+enum Sweep {
+    ReplayDead,
+    PurgeDead,
+    ReplayHistory,
+}
+
+impl Sweep {
+    async fn send(self, session: &Session, selection: Selection) -> Result<Swept, Failure> {
+        Ok(match self {
+            Sweep::ReplayDead => session.client.replay_dead(selection).await?,
+            Sweep::PurgeDead => session.client.purge_dead(selection).await?,
+            Sweep::ReplayHistory => session.client.replay_history(selection).await?,
+        })
+    }
+
+    fn one(self) -> &'static str {
+        if matches!(self, Sweep::ReplayHistory) { "finished task" } else { "dead letter" }
+    }
+
+    fn verb(self) -> &'static str {
+        if matches!(self, Sweep::PurgeDead) { "purge" } else { "replay" }
+    }
+
+    fn done(self) -> &'static str {
+        if matches!(self, Sweep::PurgeDead) { "purged" } else { "replayed" }
+    }
+
+    /// Counts first, asks, then does it.
+    async fn run(self, which: &Which, queue: Option<String>, mut session: Session) -> Result<(), Failure> {
+        if let Some((topic, id)) = which.one() {
+            return self.run_one(topic, id, queue.as_deref(), session).await;
+        }
+        let mut selection = which.selection(queue)?;
+        if !which.dry_run {
+            if !which.yes {
+                let counted_first = self.send(&session, selection.clone()).await?;
+                if counted_first.changed == 0 {
+                    return session.output.either(&counted_first, || format!("no {} fits, nothing to do", self.one()));
+                }
+                let question = format!("{} {}?", capital(self.verb()), counted(counted_first.changed, self.one()));
+                confirm(&question, false)?;
+            }
+            selection.dry_run = false;
+        }
+        let swept = self.send(&session, selection).await?;
+        let done = if which.dry_run { format!("would be {}", self.done()) } else { self.done().into() };
+        session.output.either(&swept, || swept_in_words(&swept, self.one(), &done))
+    }
+
+    async fn run_one(self, topic: &str, id: &str, queue: Option<&str>, mut session: Session) -> Result<(), Failure> {
+        match self {
+            Sweep::PurgeDead => session.client.purge(topic, id, queue).await?,
+            Sweep::ReplayDead | Sweep::ReplayHistory => session.client.replay(topic, id, queue).await?,
+        };
+        let swept = Swept { matched: 1, changed: 1, too_late: 0 };
+        session.output.either(&swept, || format!("{} {topic} {id}", self.done()))
+    }
+}
+
+fn capital(word: &str) -> String {
+    let mut word = word.to_owned();
+    word[..1].make_ascii_uppercase();
+    word
+}
+
+/// Does what was asked for with dead letters.
+pub async fn dead(args: DeadArgs, session: Session) -> Result<(), Failure> {
+    match args.command.unwrap_or(DeadCommand::List(args.list)) {
+        DeadCommand::List(args) => {
+            let list = List {
+                topic: args.topic,
+                queue: args.queue,
+                from: args.range.from.map(Moment::time),
+                until: args.range.until.map(Moment::time),
+                ..List::default()
+            };
+            look::print(session, Source::Dead, list, &args.amount, "no dead letters").await
+        }
+        DeadCommand::Replay(DeadWhich { which, queue }) => Sweep::ReplayDead.run(&which, queue, session).await,
+        DeadCommand::Purge(DeadWhich { which, queue }) => Sweep::PurgeDead.run(&which, queue, session).await,
+    }
+}
+
+/// Look at finished tasks, or schedule them once more.
+#[derive(Args, Debug)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = help!("\
+Examples:
+  punctual history --topic order-unpaid --from -1h
+  punctual history replay order-unpaid order-7
+  punctual history replay --topic order-unpaid --from 2026-07-01T08:00:00Z --until 2026-07-01T09:00:00Z
+  punctual history --archive /var/lib/punctual/archive --topic order-unpaid --all")
+)]
+pub struct HistoryArgs {
+    #[command(subcommand)]
+    command: Option<HistoryCommand>,
+    #[command(flatten)]
+    list: HistoryList,
+}
+
+#[derive(Subcommand, Debug)]
+enum HistoryCommand {
+    /// List finished tasks; the same as no command.
+    List(HistoryList),
+    /// Schedule once more, due at once: one (TOPIC ID), or all of a topic that fit the filters.
+    Replay(Which),
+}
+
+#[derive(Args, Debug)]
+pub struct HistoryList {
+    /// Only of this topic.
+    #[arg(long)]
+    pub topic: Option<String>,
+    #[command(flatten)]
+    pub range: Range,
+    #[command(flatten)]
+    pub amount: Amount,
+    /// Read the archive files in this directory instead; needs no server.
+    #[arg(long, value_name = "DIR")]
+    pub archive: Option<PathBuf>,
+    /// With --archive: only of this key.
+    #[arg(long, requires = "archive")]
+    pub key: Option<String>,
+    /// With --archive: only with this id.
+    #[arg(long, requires = "archive")]
+    pub id: Option<String>,
+}
+
+/// Does what was asked for with finished tasks.
+pub async fn history(args: HistoryArgs, connection: &Connection) -> Result<(), Failure> {
+    match args.command.unwrap_or(HistoryCommand::List(args.list)) {
+        HistoryCommand::List(args) => {
+            if let Some(directory) = &args.archive {
+                return archive::print(directory, &args, connection.output());
+            }
+            let list = List {
+                topic: args.topic,
+                from: args.range.from.map(Moment::time),
+                until: args.range.until.map(Moment::time),
+                ..List::default()
+            };
+            look::print(connection.session()?, Source::History, list, &args.amount, "no finished tasks").await
+        }
+        HistoryCommand::Replay(which) => {
+            if which.one().is_none() && which.of_topic.is_none() {
+                return Err(Failure::usage("name a task (TOPIC ID), or a topic with --topic"));
+            }
+            Sweep::ReplayHistory.run(&which, None, connection.session()?).await
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        which: DeadWhich,
+    }
+
+    fn which(line: &str) -> Result<DeadWhich, clap::Error> {
+        Line::try_parse_from(["x"].into_iter().chain(line.split_whitespace())).map(|line| line.which)
+    }
+
+    #[test]
+    fn everything_must_be_asked_for_in_so_many_words() {
+        assert!(which("").unwrap().which.selection(None).is_err());
+        assert!(which("--all").unwrap().which.selection(None).is_ok());
+        assert!(which("--topic t").unwrap().which.selection(None).is_ok());
+        assert!(which("").unwrap().which.selection(Some("q".into())).is_ok());
+    }
+
+    #[test]
+    fn a_single_task_takes_no_filters_but_its_queue() {
+        assert_eq!(which("t i").unwrap().which.one(), Some(("t", "i")));
+        assert!(which("t i --queue q").is_ok());
+        assert!(which("t i --from -1h").is_err());
+        assert!(which("t i --all").is_err());
+        assert!(which("t").is_err());
+    }
+}

@@ -1,0 +1,232 @@
+//! `get` and `list`: looking at tasks, and going through lists page by page.
+
+use clap::{Args, ValueEnum};
+use punctual_client::{Client, Error};
+use punctual_wire::{List, ListState, Page, TaskInfo, Time};
+
+use super::failure::{Failure, help};
+use super::moment::Moment;
+use super::output::{Output, note};
+use super::{Session, show};
+
+/// How many tasks are asked for at once when all are wanted; the server gives no more.
+pub const PAGE: u32 = 1_000;
+
+/// Show all that is known of a task.
+#[derive(Args, Debug)]
+#[command(after_help = help!("Example:\n  punctual get order-unpaid order-7"))]
+pub struct GetArgs {
+    /// The task's topic.
+    topic: String,
+    /// The task's id.
+    id: String,
+}
+
+/// Looks at one task.
+pub async fn get(args: GetArgs, mut session: Session) -> Result<(), Failure> {
+    let GetArgs { topic, id } = args;
+    let Some(task) = session.client.get(&topic, &id).await? else {
+        let message = format!("there is no task {id} in topic {topic}, nor in its history");
+        return Err(Failure::missing(message));
+    };
+    session.output.either(&task, || show::task_card(&task, Time::now()))
+}
+
+/// A state to list by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum State {
+    /// Waiting for their time.
+    Scheduled,
+    /// Waiting for a consumer.
+    Ready,
+    /// With a consumer.
+    Leased,
+    /// Broadcast to several queues.
+    Spread,
+    /// Dead letters.
+    Dead,
+    /// Finished.
+    Finished,
+}
+
+impl From<State> for ListState {
+    fn from(state: State) -> ListState {
+        match state {
+            State::Scheduled => ListState::Scheduled,
+            State::Ready => ListState::Ready,
+            State::Leased => ListState::Leased,
+            State::Spread => ListState::Spread,
+            State::Dead => ListState::Dead,
+            State::Finished => ListState::Finished,
+        }
+    }
+}
+
+/// How much of a list is shown.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Amount {
+    /// At most so many.
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub limit: u32,
+    /// All of them, however many.
+    #[arg(long, conflicts_with = "limit")]
+    pub all: bool,
+    /// With bodies and headers.
+    #[arg(long)]
+    pub bodies: bool,
+}
+
+/// A range of time.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub struct Range {
+    /// From this time on: RFC 3339, milliseconds since 1970, now, +2h or -15m.
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub from: Option<Moment>,
+    /// Up to before this time.
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub until: Option<Moment>,
+}
+
+const LIST_EXAMPLES: &str = help!(
+    "\
+Examples:
+  punctual list --topic order-unpaid --until +1h
+  punctual list --key user-1 --state finished
+  punctual list --all --bodies --json | jq -r '.body.order'"
+);
+
+/// List tasks that are not finished, soonest first, or the tasks of a key.
+#[derive(Args, Debug)]
+#[command(after_help = LIST_EXAMPLES)]
+pub struct ListArgs {
+    /// Only of this topic.
+    #[arg(long)]
+    topic: Option<String>,
+    /// Only in this state; dead and finished go with --key, and have lists of their own: dead, history.
+    #[arg(long)]
+    state: Option<State>,
+    /// Only of this key, in the order in which they were scheduled.
+    #[arg(long)]
+    key: Option<String>,
+    #[command(flatten)]
+    range: Range,
+    #[command(flatten)]
+    amount: Amount,
+}
+
+/// Lists tasks.
+pub async fn list(args: ListArgs, session: Session) -> Result<(), Failure> {
+    let list = List {
+        topic: args.topic,
+        state: args.state.map(ListState::from),
+        from: args.range.from.map(Moment::time),
+        until: args.range.until.map(Moment::time),
+        ..List::default()
+    };
+    let source = args.key.map_or(Source::Tasks, Source::Key);
+    print(session, source, list, &args.amount, "no tasks").await
+}
+
+/// Which list.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// Tasks that are not finished.
+    Tasks,
+    /// Tasks of a key.
+    Key(String),
+    /// Dead letters.
+    Dead,
+    /// Finished tasks.
+    History,
+}
+
+/// A list that is read page by page.
+pub struct Pages<'a> {
+    client: &'a Client,
+    source: Source,
+    list: List,
+    ended: bool,
+}
+
+impl<'a> Pages<'a> {
+    /// From its beginning.
+    pub fn new(client: &'a Client, source: Source, list: List) -> Pages<'a> {
+        Pages { client, source, list, ended: false }
+    }
+
+    /// The next tasks, maybe none even if there are more; `None` at the end.
+    pub async fn next(&mut self) -> Result<Option<Vec<TaskInfo>>, Error> {
+        if self.ended {
+            return Ok(None);
+        }
+        let Page { tasks, next } = match &self.source {
+            Source::Tasks => self.client.list(&self.list).await?,
+            Source::Key(key) => self.client.list_key(key, &self.list).await?,
+            Source::Dead => self.client.dead(&self.list).await?,
+            Source::History => self.client.history(&self.list).await?,
+        };
+        self.ended = next.is_none();
+        self.list.cursor = next;
+        Ok(Some(tasks))
+    }
+}
+
+/// Prints a list, page by page, so that a long one neither fills the memory nor keeps anybody waiting.
+pub async fn print(
+    mut session: Session,
+    source: Source,
+    mut list: List,
+    amount: &Amount,
+    none: &str,
+) -> Result<(), Failure> {
+    let mut left = if amount.all { u64::MAX } else { u64::from(amount.limit) };
+    list.bodies = amount.bodies.then_some(true);
+    list.limit = Some(PAGE.min(u32::try_from(left).unwrap_or(PAGE)).max(1));
+    let mut printer = Printer::new(amount.bodies);
+    let mut pages = Pages::new(&session.client, source, list);
+    while left > 0 {
+        let Some(mut tasks) = pages.next().await? else { break };
+        tasks.truncate(usize::try_from(left).unwrap_or(usize::MAX));
+        left -= tasks.len() as u64;
+        printer.page(&tasks, &mut session.output)?;
+    }
+    if printer.printed == 0 && !session.output.json {
+        note(none);
+    } else if left == 0 && !pages.ended {
+        note(format_args!("there may be more: see all with --all, or further ones with --limit N"));
+    }
+    Ok(())
+}
+
+/// Prints tasks as lines of JSON, or as one table in several parts.
+pub struct Printer {
+    columns: super::output::Columns,
+    bodies: bool,
+    printed: u64,
+}
+
+impl Printer {
+    /// With or without the bodies.
+    pub fn new(bodies: bool) -> Printer {
+        Printer { columns: show::task_table(bodies), bodies, printed: 0 }
+    }
+
+    /// Prints some more.
+    pub fn page(&mut self, tasks: &[TaskInfo], output: &mut Output) -> Result<(), Failure> {
+        self.printed += tasks.len() as u64;
+        if output.json {
+            tasks.iter().try_for_each(|task| output.json(task))?;
+            return output.flush();
+        }
+        let now = Time::now();
+        for task in tasks {
+            self.columns.row(show::task_row(task, self.bodies, now));
+        }
+        if self.columns.is_empty() {
+            return Ok(());
+        }
+        output.table(&self.columns)?;
+        self.columns.next_page();
+        output.flush()
+    }
+}

@@ -1,0 +1,289 @@
+//! `queues`: looking at queues, and telling them what to do.
+
+use clap::{Args, Subcommand, ValueEnum};
+use punctual_wire::{Deleted, Overflow, PauseQueue, QueueInfo, QueueSettings, Span, Time};
+
+use super::Session;
+use super::confirm::confirm;
+use super::failure::{Failure, help};
+use super::moment::{Moment, exact, or_never};
+use super::output::{Columns, counted, grouped, note};
+use super::show::{Card, retry};
+use super::topics::{RateLimit, rate};
+
+/// Look at queues and change their settings.
+#[derive(Args, Debug)]
+#[command(after_help = help!("\
+Examples:
+  punctual queues
+  punctual queues set order-unpaid --lease 2m --attempts 10 --backoff-first 5s --backoff-longest 10m
+  punctual queues pause order-unpaid --for 15m
+  punctual queues set order-unpaid --max-length 10000 --overflow drop-oldest --unset dead-letter"))]
+pub struct QueuesArgs {
+    #[command(subcommand)]
+    command: Option<QueuesCommand>,
+}
+
+#[derive(Subcommand, Debug)]
+enum QueuesCommand {
+    /// List all queues; the same as no command.
+    List,
+    /// Show a queue and its settings.
+    Show {
+        /// Its name.
+        name: String,
+    },
+    /// Change settings of a queue, or make it; what is not given stays.
+    Set(SetQueue),
+    /// Hand out nothing, until it is resumed or for a time.
+    Pause {
+        /// Its name.
+        name: String,
+        /// For so long.
+        #[arg(long = "for", value_name = "SPAN", conflicts_with = "until")]
+        length: Option<Span>,
+        /// Until this time: RFC 3339, milliseconds since 1970, or +2h.
+        #[arg(long, value_name = "TIME")]
+        until: Option<Moment>,
+    },
+    /// Hand out again.
+    Resume {
+        /// Its name.
+        name: String,
+    },
+    /// Delete a queue.
+    Delete {
+        /// Its name.
+        name: String,
+        /// Also if there are deliveries: they and its dead letters go with it.
+        #[arg(long)]
+        force: bool,
+        /// Do not ask.
+        #[arg(long, short)]
+        yes: bool,
+    },
+}
+
+#[derive(Args, Debug, Default)]
+struct SetQueue {
+    /// Its name.
+    name: String,
+    /// How long a consumer may work on a delivery if it does not say.
+    #[arg(long, value_name = "SPAN")]
+    lease: Option<Span>,
+    /// How many attempts may fail before a delivery is a dead letter; 0 for any number.
+    #[arg(long, value_name = "N")]
+    attempts: Option<u32>,
+    /// How long to wait after the first failure; twice as long after each further one.
+    #[arg(long, value_name = "SPAN")]
+    backoff_first: Option<Span>,
+    /// The longest wait between attempts.
+    #[arg(long, value_name = "SPAN")]
+    backoff_longest: Option<Span>,
+    /// By how much of itself, in percent, a wait may grow at random.
+    #[arg(long, value_name = "PERCENT")]
+    jitter: Option<u8>,
+    /// How many ready deliveries it holds.
+    #[arg(long, value_name = "N")]
+    max_length: Option<u64>,
+    /// What gives way when it holds more.
+    #[arg(long, value_name = "WHO")]
+    overflow: Option<OverflowChoice>,
+    /// The topic to which dead letters go on.
+    #[arg(long, value_name = "TOPIC")]
+    dead_letter: Option<String>,
+    /// How long dead letters are kept.
+    #[arg(long, value_name = "SPAN")]
+    dead_retention: Option<Span>,
+    /// How many deliveries it hands out in a second, and how many at once after a quiet time: 500 or 500:2000.
+    #[arg(long, value_name = "N[:BURST]")]
+    rate: Option<RateLimit>,
+    /// Whether nothing is handed out.
+    #[arg(long, value_name = "TRUE|FALSE")]
+    paused: Option<bool>,
+    /// Back to none of this; may be given several times.
+    #[arg(long, value_name = "SETTING")]
+    unset: Vec<QueueUnset>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum OverflowChoice {
+    /// The newcomer: refused if it is due at once, a dead letter if it comes due later.
+    Refuse,
+    /// The oldest of the least urgent, as a dead letter.
+    DropOldest,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum QueueUnset {
+    MaxLength,
+    DeadLetter,
+    DeadRetention,
+    Rate,
+}
+
+impl SetQueue {
+    /// The settings with what was given; the rest stays.
+    fn change(&self, mut settings: QueueSettings) -> QueueSettings {
+        for unset in &self.unset {
+            match unset {
+                QueueUnset::MaxLength => settings.max_length = None,
+                QueueUnset::DeadLetter => settings.dead_letter = None,
+                QueueUnset::DeadRetention => settings.dead_retention = None,
+                QueueUnset::Rate => settings.rate = None,
+            }
+        }
+        settings.lease = self.lease.unwrap_or(settings.lease);
+        let retry = &mut settings.retry;
+        retry.attempts = self.attempts.unwrap_or(retry.attempts);
+        retry.backoff.first = self.backoff_first.unwrap_or(retry.backoff.first);
+        retry.backoff.longest = self.backoff_longest.unwrap_or(retry.backoff.longest);
+        retry.jitter_percent = self.jitter.unwrap_or(retry.jitter_percent);
+        settings.max_length = self.max_length.or(settings.max_length);
+        settings.overflow = match self.overflow {
+            None => settings.overflow,
+            Some(OverflowChoice::Refuse) => Overflow::Refuse,
+            Some(OverflowChoice::DropOldest) => Overflow::DropOldest,
+        };
+        settings.dead_letter = self.dead_letter.clone().or(settings.dead_letter);
+        settings.dead_retention = self.dead_retention.or(settings.dead_retention);
+        settings.rate = self.rate.map(|limit| limit.0).or(settings.rate);
+        if let Some(paused) = self.paused {
+            settings.paused = paused;
+            settings.paused_until = None;
+        }
+        settings
+    }
+}
+
+/// Does what was asked for.
+pub async fn run(args: QueuesArgs, mut session: Session) -> Result<(), Failure> {
+    match args.command.unwrap_or(QueuesCommand::List) {
+        QueuesCommand::List => list(session).await,
+        QueuesCommand::Show { name } => {
+            let queue = session.client.queue(&name).await?.ok_or_else(|| missing(&name))?;
+            session.output.either(&queue, || card(&queue, Time::now()))
+        }
+        QueuesCommand::Set(set) => {
+            let before = session.client.queue(&set.name).await?;
+            let settings = set.change(before.map(|queue| queue.settings).unwrap_or_default());
+            let queue = session.client.put_queue(&set.name, settings).await?;
+            session.output.either(&queue, || card(&queue, Time::now()))
+        }
+        QueuesCommand::Pause { name, length, until } => {
+            let until = until.map(Moment::time);
+            let queue = session.client.pause_queue(&name, PauseQueue { until, length }).await?;
+            let end = match (length, until) {
+                (Some(length), _) => format!("for {length}"),
+                (_, Some(until)) => format!("until {}", exact(until, Time::now())),
+                (None, None) => "until it is resumed".into(),
+            };
+            session.output.either(&queue, || format!("queue {name} is paused: it hands out nothing {end}"))
+        }
+        QueuesCommand::Resume { name } => {
+            let queue = session.client.resume_queue(&name).await?;
+            session.output.either(&queue, || format!("queue {name} is resumed: it hands out again"))
+        }
+        QueuesCommand::Delete { name, force, yes } => {
+            if force {
+                let queue = session.client.queue(&name).await?.ok_or_else(|| missing(&name))?;
+                let held = queue.ready + queue.leased + queue.dead;
+                let question = format!("Delete queue {name} and {} in it?", counted(held, "task"));
+                confirm(&question, yes || held == 0)?;
+            }
+            let rows = session.client.delete_queue(&name, force).await?;
+            let text = format!("deleted queue {name}, and {} with it", counted(rows, "row"));
+            session.output.either(&Deleted { rows }, || text)
+        }
+    }
+}
+
+fn missing(name: &str) -> Failure {
+    Failure::missing(format!("there is no queue {name}: see all with `punctual queues`"))
+}
+
+async fn list(mut session: Session) -> Result<(), Failure> {
+    let queues = session.client.queues().await?;
+    if session.output.json {
+        return queues.iter().try_for_each(|queue| session.output.json(queue));
+    }
+    if queues.is_empty() {
+        note("no queues: one comes to be when a task falls due for it");
+        return Ok(());
+    }
+    let now = Time::now();
+    let mut columns = Columns::new(&["QUEUE", "#READY", "#LEASED", "#DEAD", "#LEASE", "#RATE", "PAUSED"]);
+    for queue in &queues {
+        let settings = &queue.settings;
+        columns.row(vec![
+            queue.name.clone(),
+            grouped(queue.ready),
+            grouped(queue.leased),
+            grouped(queue.dead),
+            settings.lease.to_string(),
+            settings.rate.map_or("-".into(), |rate| format!("{}/s", rate.per_second)),
+            paused(settings, now).unwrap_or("-".into()),
+        ]);
+    }
+    session.output.table(&columns)
+}
+
+/// Until when a queue is paused, if it is.
+pub fn paused(settings: &QueueSettings, now: Time) -> Option<String> {
+    match (settings.paused, settings.paused_until) {
+        (_, Some(until)) if until > now => Some(format!("until {}", exact(until, now))),
+        (true, None) => Some("until resumed".into()),
+        _ => None,
+    }
+}
+
+fn card(queue: &QueueInfo, now: Time) -> String {
+    let settings = &queue.settings;
+    let mut card = Card::default();
+    card.fact("queue", &queue.name);
+    card.fact("lease", settings.lease);
+    card.fact("retry", retry(&settings.retry));
+    let overflow = match settings.overflow {
+        Overflow::Refuse => "the newcomer gives way",
+        Overflow::DropOldest => "the oldest gives way",
+    };
+    card.fact("room", settings.max_length.map_or("any number".into(), |max| format!("{}; {overflow}", grouped(max))));
+    card.fact("dead letters", settings.dead_letter.as_ref().map_or("stay".into(), |topic| format!("go to {topic}")));
+    card.fact("kept for", or_never(settings.dead_retention, "ever"));
+    card.fact("rate", rate(settings.rate));
+    card.fact("paused", paused(settings, now).unwrap_or("no".into()));
+    let (ready, leased, dead) = (grouped(queue.ready), grouped(queue.leased), grouped(queue.dead));
+    card.fact("holds now", format!("{ready} ready, {leased} leased, {dead} dead"));
+    card.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_given_changes() {
+        let before = QueueSettings { max_length: Some(9), ..QueueSettings::default() };
+        let set = SetQueue { attempts: Some(3), unset: vec![QueueUnset::MaxLength], ..SetQueue::default() };
+        let after = set.change(before.clone());
+        assert_eq!((after.retry.attempts, after.max_length), (3, None));
+        assert_eq!(after.retry.backoff, before.retry.backoff);
+        assert_eq!(after.lease, before.lease);
+    }
+
+    #[test]
+    fn a_queue_that_is_set_to_go_on_is_not_paused_until_later_either() {
+        let before = QueueSettings { paused: true, paused_until: Some(Time(9)), ..QueueSettings::default() };
+        let after = SetQueue { paused: Some(false), ..SetQueue::default() }.change(before);
+        assert_eq!((after.paused, after.paused_until), (false, None));
+    }
+
+    #[test]
+    fn a_pause_that_is_over_is_none() {
+        let settings = |paused, paused_until| QueueSettings { paused, paused_until, ..QueueSettings::default() };
+        assert_eq!(paused(&settings(true, Some(Time(5))), Time(9)), None);
+        assert!(paused(&settings(true, Some(Time(9_000))), Time(5)).is_some());
+        assert_eq!(paused(&settings(true, None), Time(5)).as_deref(), Some("until resumed"));
+        assert_eq!(paused(&settings(false, None), Time(5)), None);
+    }
+}

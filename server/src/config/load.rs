@@ -1,0 +1,199 @@
+//! Brings defaults, file, environment and flags together, and checks what they add up to.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use toml_edit::Value;
+
+use super::file;
+use super::flags::Overrides;
+use super::problem::{Origin, Problems, nearest};
+use super::settings::{Config, SETTINGS};
+use super::table::Setting;
+use super::value::{Given, Size};
+
+/// The file that is read if none is named and it is there.
+const USUAL_FILE: &str = "punctual.toml";
+
+/// Variables of our own that are not settings: they say where a client finds its server, and which file to read.
+const OTHER_VARIABLES: [&str; 5] = ["PUNCTUAL_URL", "PUNCTUAL_TOKEN", "PUNCTUAL_CA", "PUNCTUAL_CONFIG", "PUNCTUAL_LOG"];
+
+/// Where settings come from.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    /// The file that was named.
+    pub file: Option<PathBuf>,
+    /// The environment.
+    pub environment: Vec<(String, String)>,
+    /// The flags.
+    pub flags: Overrides,
+}
+
+impl Sources {
+    /// With this process's environment.
+    pub fn new(file: Option<PathBuf>, flags: Overrides) -> Sources {
+        let text = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
+        let environment = std::env::vars_os().map(|(name, value)| (text(name), text(value))).collect();
+        Sources { file, environment, flags }
+    }
+}
+
+/// What counts, and where it came from.
+pub struct Effective {
+    /// The settings.
+    pub config: Config,
+    /// The files that were read.
+    pub files: Vec<String>,
+    /// Each setting as a file would write it, in the order of the table.
+    pub(super) values: Vec<(&'static Setting, Value, Origin)>,
+}
+
+/// Brings all sources together.
+pub fn load(sources: &Sources) -> Result<Effective, Problems> {
+    let mut loading = Loading { config: Config::default(), values: Vec::new(), problems: Problems::default() };
+    for setting in SETTINGS {
+        // Shown as a file would write it once it was taken.
+        loading.values.push((setting, Value::from(setting.default), Origin::Default));
+        loading.take(setting, &Given::Text(setting.default.to_owned()), &Origin::Default);
+    }
+    let files = loading.take_file(sources.file.as_deref());
+    loading.take_environment(&sources.environment);
+    for (name, value) in &sources.flags.0 {
+        if let Some(setting) = Setting::named(name) {
+            loading.take(setting, &Given::Text(value.clone()), &Origin::Flag(setting.flag()));
+        }
+    }
+    if loading.problems.0.is_empty() {
+        loading.check();
+    }
+    let Loading { config, values, problems } = loading;
+    if problems.0.is_empty() { Ok(Effective { config, files, values }) } else { Err(problems) }
+}
+
+struct Loading {
+    config: Config,
+    values: Vec<(&'static Setting, Value, Origin)>,
+    problems: Problems,
+}
+
+impl Loading {
+    fn take(&mut self, setting: &'static Setting, given: &Given, origin: &Origin) {
+        match (setting.take)(&mut self.config, given) {
+            Ok(shown) => {
+                let known = self.values.iter_mut().find(|(known, ..)| known.name == setting.name);
+                if let Some(known) = known {
+                    *known = (setting, shown, origin.clone());
+                }
+            }
+            Err(what) => self.problems.add(origin, format!("`{}`: {what}", setting.name)),
+        }
+    }
+
+    fn take_file(&mut self, named: Option<&Path>) -> Vec<String> {
+        let path = named.unwrap_or(Path::new(USUAL_FILE));
+        let name = path.display().to_string();
+        let text = match fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound && named.is_none() => return Vec::new(),
+            Err(error) => {
+                let origin = Origin::File { file: name, line: 1 };
+                self.problems.add(
+                    &origin,
+                    format!("the file cannot be read: {error}; name another one by --config, or leave that out"),
+                );
+                return Vec::new();
+            }
+        };
+        for file::Entry { setting, given, origin } in file::read(&name, &text, &mut self.problems) {
+            self.take(setting, &given, &origin);
+        }
+        vec![name]
+    }
+
+    fn take_environment(&mut self, environment: &[(String, String)]) {
+        let mut ours: Vec<_> = environment.iter().filter(|(name, _)| name.starts_with("PUNCTUAL_")).collect();
+        ours.sort();
+        let variables: Vec<String> = SETTINGS.iter().map(Setting::variable).collect();
+        for (name, value) in ours {
+            let origin = Origin::Variable(name.clone());
+            if let Some(setting) = SETTINGS.iter().find(|setting| setting.variable() == *name) {
+                self.take(setting, &Given::Text(value.clone()), &origin);
+            } else if !OTHER_VARIABLES.contains(&name.as_str()) {
+                let known = variables.iter().map(String::as_str).chain(OTHER_VARIABLES);
+                let fix = match nearest(name, known) {
+                    Some(near) => format!("did you mean {near}?"),
+                    None => "`punctual config` shows all settings; unset it if it is not for Punctual".to_owned(),
+                };
+                self.problems.add(&origin, format!("no setting has this variable: {fix}"));
+            }
+        }
+    }
+
+    /// What each setting allows by itself, and what they must have in common.
+    fn check(&mut self) {
+        let config = self.config.clone();
+        let at_least_one = [
+            ("node.shards", usize::from(config.node.shards)),
+            ("node.inbox", config.node.inbox),
+            ("http.headers", config.http.headers),
+            ("http.connections", config.http.connections),
+            ("http.batch", config.http.batch),
+        ];
+        for (name, number) in at_least_one {
+            self.demand(number > 0, name, "0 is too few: write 1 or more");
+        }
+        let times = [
+            ("http.header_time", config.http.header_time),
+            ("http.body_time", config.http.body_time),
+            ("archive.every", config.archive.every),
+        ];
+        for (name, time) in times {
+            self.demand(time.0 > 0, name, "no time at all is too little: write a time such as 10s");
+        }
+        self.demand(!config.listen.is_empty(), "listen", "the list is empty: name at least one address");
+        let (store, http) = (&config.store, &config.http);
+        self.demand(store.memory >= Size(1 << 20), "store.memory", "it is too small to work with: write 1MiB or more");
+        self.demand(
+            store.journal >= Size(1 << 20),
+            "store.journal",
+            "it is too small to work with: write 1MiB or more",
+        );
+        self.demand(
+            http.header_size >= Size(8 << 10),
+            "http.header_size",
+            "it is too small to work with: write 8KiB or more",
+        );
+        self.demand(
+            http.request_size >= config.tasks.max_body,
+            "http.request_size",
+            "a task with the largest body does not fit into a request: make it larger, or `tasks.max_body` smaller",
+        );
+        let tls = &config.tls;
+        self.demand(
+            tls.key.is_some() || tls.certificate.is_none(),
+            "tls.certificate",
+            "it needs its key: set `tls.key` too",
+        );
+        self.demand(
+            tls.certificate.is_some() || tls.key.is_none(),
+            "tls.key",
+            "it needs its certificate: set `tls.certificate` too",
+        );
+        if let Err(error) = crate::logs::filter(&config.log.level) {
+            self.demand(false, "log.level", &error);
+        }
+        if let Some(endpoint) = &config.trace.endpoint {
+            let is_url = endpoint.starts_with("http://") || endpoint.starts_with("https://");
+            self.demand(is_url, "trace.endpoint", "this is not a URL: write http://127.0.0.1:4318 or the like");
+        }
+    }
+
+    fn demand(&mut self, is_kept: bool, name: &str, what: &str) {
+        if is_kept {
+            return;
+        }
+        let origin = self.values.iter().find(|(setting, ..)| setting.name == name).map(|(_, _, origin)| origin.clone());
+        self.problems.add(&origin.unwrap_or(Origin::Default), format!("`{name}`: {what}"));
+    }
+}

@@ -1,0 +1,248 @@
+//! How values are written, in files, variables and flags alike, and how they are printed.
+//!
+//! A file may write numbers, truth values and lists as TOML does; everything may be written as text, which is
+//! all that variables and flags can do.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use punctual_almanac::Sync;
+use punctual_core::Name;
+use punctual_wire::Span;
+use toml_edit::{Array, Value};
+
+/// A value as it was given.
+#[derive(Clone, Debug)]
+pub enum Given {
+    /// By a variable, a flag or the table of defaults.
+    Text(String),
+    /// By a file.
+    Toml(Value),
+}
+
+impl Given {
+    /// The value as text; numbers and truth values have one too. `None` for lists and the like.
+    fn text(&self) -> Option<String> {
+        match self {
+            Given::Text(text) => Some(text.clone()),
+            Given::Toml(Value::String(text)) => Some(text.value().clone()),
+            Given::Toml(Value::Integer(number)) => Some(number.value().to_string()),
+            Given::Toml(Value::Float(number)) => Some(number.value().to_string()),
+            Given::Toml(Value::Boolean(truth)) => Some(truth.value().to_string()),
+            Given::Toml(_) => None,
+        }
+    }
+
+    fn one(&self, kind: &str) -> Result<String, String> {
+        self.text().ok_or_else(|| format!("a list or a table does not fit here: write {kind}"))
+    }
+}
+
+/// The kind of settings that hold several values.
+pub const LIST: &str = "a list";
+
+/// What a setting can hold.
+pub trait Reads: Sized {
+    /// What it is, for the documentation.
+    const KIND: &'static str;
+
+    /// Understands a value, or says what is wrong and what to write.
+    fn read(given: &Given) -> Result<Self, String>;
+
+    /// The value as a file would write it.
+    fn show(&self) -> Value;
+}
+
+/// A number of bytes: `192MiB`, `64KiB`, `1GiB`, or a plain number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Size(pub u64);
+
+const SIZES: [(&str, u64); 4] = [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+
+impl Size {
+    /// The same as a length in memory.
+    pub fn as_usize(self) -> usize {
+        usize::try_from(self.0).unwrap_or(usize::MAX)
+    }
+}
+
+impl FromStr for Size {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Size, String> {
+        let bad = || format!("{text:?} is not a size: write 192MiB (KiB, MiB, GiB, TiB), or a number of bytes");
+        let unit = SIZES.iter().find_map(|(unit, bytes)| Some((text.strip_suffix(unit)?, *bytes)));
+        let (digits, bytes) = unit.unwrap_or((text, 1));
+        let number: u64 = digits.trim_end().parse().map_err(|_| bad())?;
+        number.checked_mul(bytes).map(Size).ok_or_else(bad)
+    }
+}
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match SIZES.iter().find(|(_, bytes)| self.0 > 0 && self.0.is_multiple_of(*bytes)) {
+            Some((unit, bytes)) => write!(f, "{}{unit}", self.0 / bytes),
+            None => write!(f, "{}", self.0),
+        }
+    }
+}
+
+/// A share between 0 and 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ratio(pub f64);
+
+/// Where to listen: an IP address or a name, and a port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Address(pub String);
+
+/// How the log is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    /// In colour on a terminal, plain elsewhere.
+    Auto,
+    /// For people.
+    Human,
+    /// An object a line.
+    Json,
+}
+
+/// For whatever is read from one text and shown as one.
+macro_rules! reads_text {
+    ($($type:ty, $kind:literal, $read:expr, $show:expr;)*) => {$(
+        impl Reads for $type {
+            const KIND: &'static str = $kind;
+
+            fn read(given: &Given) -> Result<$type, String> {
+                let read: fn(&str) -> Result<$type, String> = $read;
+                read(given.one(Self::KIND)?.trim())
+            }
+
+            fn show(&self) -> Value {
+                let show: fn(&$type) -> Value = $show;
+                show(self)
+            }
+        }
+    )*};
+}
+
+reads_text! {
+    Size, "a size", |text| text.parse(), |size| size.to_string().into();
+    Span, "a length of time", |text| text.parse().map_err(|error: punctual_wire::BadSpan| error.to_string()),
+        |span| span.to_string().into();
+    bool, "true or false", read_bool, |truth| (*truth).into();
+    u16, "a number", read_number, |number| i64::from(*number).into();
+    usize, "a number", read_number, |number| i64::try_from(*number).unwrap_or(i64::MAX).into();
+    String, "a text", |text| Ok(text.to_owned()), |text| text.as_str().into();
+    PathBuf, "a path", read_path, |path| path.display().to_string().into();
+    Name, "a name", |text| Name::new(text).map_err(|error| error.to_string()), |name| name.as_str().into();
+    Sync, "`always` or a length of time", read_sync, show_sync;
+    Ratio, "a number from 0 to 1", read_ratio, |ratio| ratio.0.into();
+    Address, "an address", read_address, |address| address.0.as_str().into();
+    LogFormat, "`auto`, `human` or `json`", read_log_format, show_log_format;
+}
+
+/// The empty text is none.
+impl<T: Reads> Reads for Option<T> {
+    const KIND: &'static str = T::KIND;
+
+    fn read(given: &Given) -> Result<Option<T>, String> {
+        if given.text().is_some_and(|text| text.trim().is_empty()) { Ok(None) } else { T::read(given).map(Some) }
+    }
+
+    fn show(&self) -> Value {
+        self.as_ref().map_or_else(|| "".into(), T::show)
+    }
+}
+
+/// A list, or one text with commas.
+impl<T: Reads> Reads for Vec<T> {
+    const KIND: &'static str = LIST;
+
+    fn read(given: &Given) -> Result<Vec<T>, String> {
+        match given {
+            Given::Toml(Value::Array(items)) => items.iter().map(|item| T::read(&Given::Toml(item.clone()))).collect(),
+            _ => given.one(T::KIND)?.split(',').map(|item| T::read(&Given::Text(item.to_owned()))).collect(),
+        }
+    }
+
+    fn show(&self) -> Value {
+        match self.as_slice() {
+            [one] => one.show(),
+            several => Value::Array(several.iter().map(T::show).collect::<Array>()),
+        }
+    }
+}
+
+fn read_number<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
+    let digits = text.replace('_', "");
+    let number = digits.parse::<u64>().map_err(|_| format!("{text:?} is not a number: write digits, such as 1000"))?;
+    T::try_from(number).map_err(|_| format!("{number} is too large here"))
+}
+
+fn read_bool(text: &str) -> Result<bool, String> {
+    text.parse().map_err(|_| format!("{text:?} is neither true nor false: write one of them"))
+}
+
+fn read_path(text: &str) -> Result<PathBuf, String> {
+    if text.is_empty() { Err("the path is empty: name a file or directory".into()) } else { Ok(text.into()) }
+}
+
+fn read_sync(text: &str) -> Result<Sync, String> {
+    if text == "always" {
+        return Ok(Sync::Always);
+    }
+    match text.parse::<Span>() {
+        Ok(Span(0)) => Err("0 is no time to sync in: write always, or a time such as 100ms".into()),
+        Ok(span) => Ok(Sync::Every(span.as_duration())),
+        Err(_) => {
+            Err(format!("{text:?} is neither `always` nor a length of time: write always, or a time such as 100ms"))
+        }
+    }
+}
+
+fn show_sync(sync: &Sync) -> Value {
+    match sync {
+        Sync::Always => "always".into(),
+        Sync::Every(time) => Span::from(*time).to_string().into(),
+    }
+}
+
+fn read_ratio(text: &str) -> Result<Ratio, String> {
+    match text.parse::<f64>() {
+        Ok(ratio) if (0.0..=1.0).contains(&ratio) => Ok(Ratio(ratio)),
+        _ => Err(format!("{text:?} is not a share: write a number from 0 to 1, such as 0.1")),
+    }
+}
+
+fn read_address(text: &str) -> Result<Address, String> {
+    if text.parse::<SocketAddr>().is_ok() {
+        return Ok(Address(text.to_owned()));
+    }
+    let is_named = text.rsplit_once(':').is_some_and(|(name, port)| {
+        let fits = |character: char| character.is_ascii_alphanumeric() || "-._".contains(character);
+        !name.is_empty() && name.chars().all(fits) && port.parse::<u16>().is_ok()
+    });
+    if is_named {
+        return Ok(Address(text.to_owned()));
+    }
+    Err(format!("{text:?} is not an address with a port: write 127.0.0.1:7400, [::1]:7400 or localhost:7400"))
+}
+
+fn read_log_format(text: &str) -> Result<LogFormat, String> {
+    match text {
+        "auto" => Ok(LogFormat::Auto),
+        "human" => Ok(LogFormat::Human),
+        "json" => Ok(LogFormat::Json),
+        _ => Err(format!("{text:?} is not a format of the log: write auto, human or json")),
+    }
+}
+
+fn show_log_format(format: &LogFormat) -> Value {
+    match format {
+        LogFormat::Auto => "auto".into(),
+        LogFormat::Human => "human".into(),
+        LogFormat::Json => "json".into(),
+    }
+}

@@ -1,0 +1,181 @@
+//! `punctual serve`: starting in order, running, stopping in order.
+//!
+//! ```text
+//! start:  settings ─ log ─ tokens, certificate ─ sockets ─ store ─ node ─ doors ─ "listening on …"
+//! stop:   doors let nobody in ─ node finishes and commits all it took ─ connections end ─ store closes
+//! ```
+//! Sockets come before the store, so that a port that is taken is told before anything is opened; who connects
+//! early waits in the socket's line. **Invariant**: the store closes last, when nobody can use it any more.
+
+mod banner;
+mod data;
+mod open_files;
+mod signals;
+mod sockets;
+mod watchman;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use punctual_almanac::Almanac;
+use punctual_core::ShardConfig;
+use punctual_http::App;
+use punctual_node::access::Access;
+use punctual_node::{Node, NodeConfig, SystemClock};
+use punctual_wire::Time;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::watch;
+
+use crate::archive::Archivist;
+use crate::config::{Config, Effective, LogFormat};
+use crate::failure::Failure;
+use crate::logs;
+use crate::metrics::Metrics;
+use crate::tls::Certificate;
+use crate::tokens::TokenFile;
+use crate::trace::Export;
+use data::DataDirectory;
+use signals::Signals;
+use sockets::Socket;
+use watchman::Watchman;
+
+/// How long work that was left behind in the runtime may take to end.
+const LEFTOVERS: Duration = Duration::from_secs(1);
+
+/// Runs the server until it is told to stop.
+pub fn run(effective: &Effective) -> ExitCode {
+    let config = &effective.config;
+    let begun = Export::from(config).and_then(|traced| {
+        let (export, spans) = traced.unzip();
+        logs::start(config.log.format, &config.log.level, spans).map(|()| export)
+    });
+    let served = begun.map_err(Failure::Usage).and_then(|export| serve(effective, export));
+    match served {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) if config.log.format == LogFormat::Json => failure.log(),
+        Err(failure) => failure.report(),
+    }
+}
+
+fn serve(effective: &Effective, export: Option<Export>) -> Result<(), Failure> {
+    let config = &effective.config;
+    let runtime = runtime(config)?;
+    open_files::allow(config);
+    // A signal that comes while things are being opened counts as soon as they are.
+    let signals = runtime.block_on(async { Signals::new() })?;
+
+    let tokens = TokenFile::at(config.tokens());
+    let known = tokens.read().map_err(|error| Failure::Usage(error.to_string()))?;
+    let certificate = Certificate::from(config)?;
+    let sockets = sockets::bind(config, known.is_some(), &runtime)?;
+    let access = Arc::new(known.map_or_else(Access::open, Access::with_tokens));
+
+    if let Some(export) = export {
+        runtime.spawn(export.run());
+    }
+    let data = DataDirectory::open(&config.data)?;
+    let almanac = Arc::new(data.open_almanac(config)?);
+    let node = start_node(config, &almanac)?;
+
+    let app = App {
+        handle: node.handle(),
+        access: Arc::clone(&access),
+        secret: data.secret()?,
+        limits: limits(config),
+        version: env!("CARGO_PKG_VERSION"),
+        metrics: Metrics::new(node.handle(), Arc::clone(&almanac), config.metrics.topics).into_source(),
+        store_size: data::measure(&almanac),
+    };
+    let watchman = Watchman { handle: node.handle(), access, tokens, certificate: certificate.clone() };
+    let addresses: Vec<String> = sockets.iter().map(|socket| socket.address.to_string()).collect();
+    tracing::info!(version = app.version, addresses = addresses.join(","), store = %almanac, "started");
+    banner::show(effective, &sockets, &almanac, &app.access);
+    runtime.block_on(live(sockets, certificate, app, node, watchman, signals))?;
+    runtime.shutdown_timeout(LEFTOVERS);
+    match Arc::into_inner(almanac) {
+        Some(almanac) => drop(almanac),
+        None => tracing::warn!("somebody still holds the store; it is left as after a crash, which loses nothing"),
+    }
+    tracing::info!("stopped: everything that was confirmed is on disk");
+    Ok(())
+}
+
+/// Serves until a signal comes, and stops in order.
+async fn live(
+    sockets: Vec<Socket>,
+    certificate: Option<Arc<Certificate>>,
+    app: App,
+    node: Node,
+    watchman: Watchman,
+    mut signals: Signals,
+) -> Result<(), Failure> {
+    let tls = certificate.map(|certificate| certificate.server_config()).transpose()?;
+    let (stop, stopped) = watch::channel(false);
+    let mut doors = Vec::new();
+    for socket in sockets {
+        doors.push(tokio::spawn(punctual_http::serve(socket.listener, tls.clone(), app.clone(), stopped.clone())));
+    }
+    drop(app);
+    let signal = watchman.until_stopped(&mut signals).await;
+    tracing::info!(signal, "stopping: nobody is let in any more, waiting consumers are answered");
+    // Nobody may have to wait for what stopping waits for.
+    tokio::spawn(async move {
+        let signal = signals.next_stop().await;
+        tracing::warn!(signal, "told to stop again: leaving at once; what was confirmed is on disk");
+        std::process::exit(1);
+    });
+    // The doors' tasks hold receivers as long as they live.
+    _ = stop.send(true);
+    let stopping = tokio::task::spawn_blocking(move || node.stop());
+    stopping.await.map_err(|error| Failure::Failed(format!("the node did not stop in order: {error}")))?;
+    tracing::info!("all that was taken in is committed and answered; connections end");
+    for door in doors {
+        if let Err(error) = door.await {
+            tracing::error!(%error, "a door did not close in order");
+        }
+    }
+    Ok(())
+}
+
+fn runtime(config: &Config) -> Result<Runtime, Failure> {
+    let threads = match config.runtime.threads {
+        0 => thread::available_parallelism().map_or(1, usize::from),
+        threads => threads,
+    };
+    let runtime =
+        Builder::new_multi_thread().worker_threads(threads).thread_name("punctual-serve").enable_all().build();
+    runtime.map_err(|error| Failure::Failed(format!("the threads for connections could not be started: {error}")))
+}
+
+fn start_node(config: &Config, almanac: &Arc<Almanac>) -> Result<Node, Failure> {
+    let mut seed = [0; 8];
+    getrandom::fill(&mut seed)
+        .map_err(|error| Failure::Failed(format!("the system gives no random numbers: {error}")))?;
+    let mut shard = ShardConfig { create_on_use: config.tasks.create_on_use, ..ShardConfig::default() };
+    shard.seed = u64::from_le_bytes(seed);
+    shard.limits.body_bytes = config.tasks.max_body.as_usize();
+    let mut node = NodeConfig::new(config.node.name.clone()).shards(config.node.shards);
+    node.inbox = config.node.inbox;
+    if let Some(directory) = &config.archive.directory {
+        node.archive = Some(Arc::new(Archivist::open(directory, Time::now()).map_err(Failure::Failed)?));
+        node.archive_every = config.archive.every.as_duration();
+    }
+    node.shard = shard;
+    Node::start(node, Arc::clone(almanac) as _, Arc::new(SystemClock)).map_err(Failure::failed)
+}
+
+fn limits(config: &Config) -> punctual_http::Limits {
+    let http = &config.http;
+    punctual_http::Limits {
+        request_bytes: http.request_size.as_usize(),
+        headers: http.headers,
+        header_bytes: http.header_size.as_usize(),
+        header_time: http.header_time.as_duration(),
+        body_time: http.body_time.as_duration(),
+        wait: http.wait.as_duration(),
+        connections: http.connections,
+        batch: http.batch,
+    }
+}

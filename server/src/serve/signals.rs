@@ -1,0 +1,50 @@
+//! The signals that the server understands: SIGTERM and SIGINT to stop, SIGHUP to read files again.
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::failure::Failure;
+
+/// All signals that are listened to.
+pub struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hang_up: Signal,
+}
+
+/// What a signal asks for.
+pub enum Asked {
+    /// To stop, by the signal of this name.
+    Stop(&'static str),
+    /// To read tokens and certificates again.
+    Reload,
+}
+
+impl Signals {
+    /// Begins to listen. From now on no signal ends the process by itself.
+    pub fn new() -> Result<Signals, Failure> {
+        let listen = |kind| signal(kind).map_err(|error| Failure::Failed(format!("cannot listen to signals: {error}")));
+        Ok(Signals {
+            terminate: listen(SignalKind::terminate())?,
+            interrupt: listen(SignalKind::interrupt())?,
+            hang_up: listen(SignalKind::hangup())?,
+        })
+    }
+
+    /// Waits for the next one.
+    pub async fn next(&mut self) -> Asked {
+        tokio::select! {
+            _ = self.terminate.recv() => Asked::Stop("SIGTERM"),
+            _ = self.interrupt.recv() => Asked::Stop("SIGINT"),
+            _ = self.hang_up.recv() => Asked::Reload,
+        }
+    }
+
+    /// Waits for one that says to stop.
+    pub async fn next_stop(&mut self) -> &'static str {
+        loop {
+            if let Asked::Stop(signal) = self.next().await {
+                return signal;
+            }
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! What the server looks after while it runs: signals, the file of tokens, and whether the node is well.
+
+use std::fs;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use punctual_node::Handle;
+use punctual_node::access::Access;
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::signals::{Asked, Signals};
+use crate::tls::Certificate;
+use crate::tokens::TokenFile;
+
+/// How often the file of tokens and the node's health are looked at.
+const ROUND: Duration = Duration::from_secs(2);
+
+pub struct Watchman {
+    pub handle: Handle,
+    pub access: Arc<Access>,
+    pub tokens: TokenFile,
+    pub certificate: Option<Arc<Certificate>>,
+}
+
+impl Watchman {
+    /// Does its rounds until a signal says to stop, and says which one.
+    pub async fn until_stopped(self, signals: &mut Signals) -> &'static str {
+        let mut rounds = interval(ROUND);
+        rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut seen = self.tokens_changed_at();
+        let mut is_well = true;
+        loop {
+            tokio::select! {
+                asked = signals.next() => match asked {
+                    Asked::Stop(signal) => return signal,
+                    Asked::Reload => {
+                        seen = self.tokens_changed_at();
+                        self.reload_tokens();
+                        self.reload_certificate();
+                    }
+                },
+                _ = rounds.tick() => {
+                    let changed = self.tokens_changed_at();
+                    if changed != seen {
+                        seen = changed;
+                        self.reload_tokens();
+                    }
+                    is_well = self.look_at_node(is_well);
+                }
+            }
+        }
+    }
+
+    fn tokens_changed_at(&self) -> Option<SystemTime> {
+        fs::metadata(self.tokens.path()).and_then(|metadata| metadata.modified()).ok()
+    }
+
+    fn reload_tokens(&self) {
+        let file = self.tokens.path().display();
+        match self.tokens.read() {
+            Ok(Some(tokens)) => {
+                tracing::info!(tokens = tokens.len(), %file, "the tokens were read again");
+                self.access.replace(tokens);
+            }
+            // A file that vanishes must not open the doors.
+            Ok(None) if !self.access.is_open() => {
+                tracing::warn!(%file, "the file of tokens is gone; what was read stays in force until a restart");
+            }
+            Ok(None) => {}
+            Err(error) => tracing::error!(%error, "the tokens stay as they were"),
+        }
+    }
+
+    fn reload_certificate(&self) {
+        let Some(certificate) = &self.certificate else { return };
+        match certificate.reload() {
+            Ok(()) => tracing::info!("certificate and key were read again; new connections get them"),
+            Err(error) => tracing::error!(error, "the certificate stays as it was"),
+        }
+    }
+
+    /// Logs when the node stops or begins to answer.
+    fn look_at_node(&self, was_well: bool) -> bool {
+        let now = self.handle.ready();
+        match (&now, was_well) {
+            (Err(error), true) => tracing::error!(%error, "the node does not answer; /readyz says so too"),
+            (Ok(()), false) => tracing::info!("the node answers again"),
+            _ => {}
+        }
+        now.is_ok()
+    }
+}

@@ -1,0 +1,138 @@
+//! `punctual token`: making, listing and revoking tokens. Works on the file; a running server notices.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use punctual_node::access::Role;
+use serde_json::json;
+
+use crate::cli::print;
+use crate::config::{Overrides, Sources, load};
+use crate::failure::Failure;
+use crate::tokens::{Entry, TokenError, TokenFile};
+
+/// What to do with tokens.
+#[derive(Debug, Subcommand)]
+pub enum TokenCommand {
+    /// Make a token and print its secret, once.
+    Create {
+        /// Whom it is for; it stands in logs.
+        #[arg(long)]
+        name: String,
+        /// What it is good for: produce, consume, operate or admin. May be given several times.
+        #[arg(long = "role", required = true, value_name = "ROLE")]
+        roles: Vec<Role>,
+        /// For which topics and queues; `*` stands for any characters. May be given several times.
+        #[arg(long = "topic", value_name = "PATTERN", default_value = "*")]
+        topics: Vec<String>,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// List all tokens.
+    List {
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Take a token away.
+    Revoke {
+        /// Whose.
+        name: String,
+        #[command(flatten)]
+        place: Place,
+    },
+}
+
+/// Where the tokens are: where the server's configuration says, unless told otherwise.
+#[derive(Args, Debug)]
+pub struct Place {
+    /// The server's TOML file of settings; without, ./punctual.toml if it is there.
+    #[arg(long, env = "PUNCTUAL_CONFIG", value_name = "FILE", hide_env_values = true)]
+    config: Option<PathBuf>,
+    /// The server's data directory; its tokens are in tokens.toml there.
+    #[arg(long, value_name = "DIR", conflicts_with = "tokens")]
+    data: Option<PathBuf>,
+    /// The file of tokens, if it is elsewhere.
+    #[arg(long, value_name = "FILE")]
+    tokens: Option<PathBuf>,
+}
+
+impl Place {
+    fn file(self) -> Result<TokenFile, Failure> {
+        if let Some(file) = self.tokens {
+            return Ok(TokenFile::at(file));
+        }
+        let data = self.data.map(|data| ("data".to_owned(), data.display().to_string()));
+        let sources = Sources::new(self.config, Overrides(data.into_iter().collect()));
+        let effective = load(&sources).map_err(|problems| Failure::Usage(problems.to_string()))?;
+        Ok(TokenFile::at(effective.config.tokens()))
+    }
+}
+
+impl TokenCommand {
+    /// Does it.
+    pub fn run(self, json: bool) -> Result<(), Failure> {
+        match self {
+            TokenCommand::Create { name, roles, topics, place } => {
+                let name = name.trim();
+                if name.is_empty() || name.chars().any(char::is_control) {
+                    return Err(Failure::Usage("--name: give the token a name that can be seen in a log".into()));
+                }
+                let file = place.file()?;
+                let secret = file.create(name, roles, topics).map_err(failure)?;
+                if json {
+                    return print(&format!("{:#}\n", json!({ "name": name, "secret": secret })));
+                }
+                eprintln!(
+                    "token {name:?} is in {}; this is its secret, which is shown only now:",
+                    file.path().display()
+                );
+                print(&format!("{secret}\n"))
+            }
+            TokenCommand::List { place } => {
+                let file = place.file()?;
+                let entries = file.entries().map_err(failure)?;
+                if json {
+                    let shown: Vec<_> = entries.unwrap_or_default().iter().map(as_json).collect();
+                    return print(&format!("{:#}\n", json!(shown)));
+                }
+                match entries {
+                    Some(entries) if !entries.is_empty() => print(&table(&entries)),
+                    Some(_) => print(&format!("{} has no tokens: nobody is let in\n", file.path().display())),
+                    None => print(&format!("there is no {}: no token is asked for\n", file.path().display())),
+                }
+            }
+            TokenCommand::Revoke { name, place } => {
+                place.file()?.revoke(&name).map_err(failure)?;
+                print(&format!("token {name:?} is revoked; a running server refuses it within seconds\n"))
+            }
+        }
+    }
+}
+
+fn failure(error: TokenError) -> Failure {
+    match error {
+        TokenError::Taken(_) | TokenError::Unknown(_) => Failure::Usage(error.to_string()),
+        TokenError::Content { .. } | TokenError::Io { .. } => Failure::Failed(error.to_string()),
+    }
+}
+
+fn words(entry: &Entry) -> String {
+    entry.roles.iter().map(|role| role.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+fn as_json(entry: &Entry) -> serde_json::Value {
+    json!({ "name": entry.name, "roles": entry.roles, "topics": entry.topics, "created": entry.created })
+}
+
+fn table(entries: &[Entry]) -> String {
+    let row = |entry: &Entry| {
+        let created = entry.created.map(|time| time.to_string()).unwrap_or_default();
+        [entry.name.clone(), words(entry), entry.topics.join(", "), created]
+    };
+    let heads = ["name", "roles", "topics", "created"].map(str::to_owned);
+    let rows: Vec<[String; 4]> = [heads].into_iter().chain(entries.iter().map(row)).collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let [name, roles, topics, _] = [0, 1, 2, 3].map(width);
+    let line = |[a, b, c, d]: &[String; 4]| format!("{a:name$}  {b:roles$}  {c:topics$}  {d}\n");
+    rows.iter().map(line).collect()
+}

@@ -1,0 +1,112 @@
+//! Tokens over HTTP, through the real binary: who may do what, and who may not.
+
+#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
+
+mod stage;
+
+use serde_json::{Value, json};
+use stage::{Server, eventually, punctual, run};
+
+/// Makes a token for a server that may be running or not.
+fn token(server: &Server, name: &str, roles: &[&str], topics: &[&str]) -> String {
+    let mut command = punctual();
+    command.args(["token", "create", "--name", name]).arg("--data").arg(server.data());
+    roles.iter().for_each(|role| _ = command.args(["--role", role]));
+    topics.iter().for_each(|topic| _ = command.args(["--topic", topic]));
+    let ended = run(&mut command);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let secret = ended.stdout.split_whitespace().find(|word| word.starts_with("pct_"));
+    secret.unwrap_or_else(|| panic!("no secret in {:?}", ended.stdout)).to_owned()
+}
+
+/// The status and code of a request under a token.
+fn ask(server: &mut Server, token: &str, method: &str, path: &str, body: Option<Value>) -> (u16, String) {
+    server.token = Some(token.to_owned());
+    let answer = server.connect().request(method, path, body.as_ref());
+    server.token = None;
+    let code = if answer.status < 400 { String::new() } else { answer.json()["code"].as_str().unwrap().to_owned() };
+    (answer.status, code)
+}
+
+#[test]
+fn without_a_known_token_nobody_gets_in() {
+    let mut server = Server::prepare(&[], &[]);
+    token(&server, "admin", &["admin"], &["*"]);
+    server.start_again();
+    for path in ["/v1/topics", "/v1/stats", "/metrics", "/v1/events", "/v1/tasks/a/b"] {
+        let answer = server.get(path).expect(401);
+        assert_eq!(answer.json()["code"], "unauthorized");
+        assert_eq!(answer.header("www-authenticate"), Some("Bearer realm=\"punctual\""));
+    }
+    for wrong in ["", "nonsense", "pct_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"] {
+        assert_eq!(ask(&mut server, wrong, "GET", "/v1/topics", None), (401, "unauthorized".into()));
+    }
+    for open in ["/healthz", "/readyz", "/v1/openapi.json"] {
+        server.get(open).expect(200);
+    }
+}
+
+#[test]
+fn a_token_may_do_what_its_roles_and_patterns_say_and_nothing_else() {
+    let mut server = Server::prepare(&[], &[]);
+    let admin = token(&server, "admin", &["admin"], &["*"]);
+    let producer = token(&server, "shop", &["produce"], &["orders*"]);
+    let consumer = token(&server, "worker", &["consume"], &["orders*"]);
+    let operator = token(&server, "ops", &["operate"], &["orders*"]);
+    server.start_again();
+    let forbidden = (403, "forbidden".to_owned());
+    let schedule = |topic: &str| Some(json!({ "topic": topic, "id": "1" }));
+    assert_eq!(ask(&mut server, &producer, "POST", "/v1/tasks", schedule("orders")).0, 201);
+    assert_eq!(ask(&mut server, &producer, "POST", "/v1/tasks", schedule("coupons")), forbidden);
+    assert_eq!(ask(&mut server, &consumer, "POST", "/v1/tasks", schedule("orders")), forbidden);
+    let reserve = |queue: &str| Some(json!({ "queues": [queue] }));
+    assert_eq!(ask(&mut server, &consumer, "POST", "/v1/reserve", reserve("orders")).0, 200);
+    assert_eq!(ask(&mut server, &consumer, "POST", "/v1/reserve", reserve("coupons")), forbidden);
+    assert_eq!(ask(&mut server, &producer, "POST", "/v1/reserve", reserve("orders")), forbidden);
+    assert_eq!(ask(&mut server, &producer, "POST", "/v1/leases", Some(json!({ "actions": [] }))), forbidden);
+    assert_eq!(ask(&mut server, &producer, "GET", "/v1/dead?topic=orders", None), forbidden);
+    assert_eq!(ask(&mut server, &operator, "GET", "/v1/dead?topic=orders", None).0, 200);
+    assert_eq!(ask(&mut server, &operator, "GET", "/v1/dead", None), forbidden, "that is all topics");
+    assert_eq!(ask(&mut server, &operator, "POST", "/v1/topics/orders/pause", None).0, 200);
+    assert_eq!(ask(&mut server, &operator, "PUT", "/v1/topics/orders", Some(json!({}))), forbidden);
+    assert_eq!(ask(&mut server, &operator, "DELETE", "/v1/topics/orders?force=true", None), forbidden);
+    assert_eq!(ask(&mut server, &admin, "DELETE", "/v1/topics/orders?force=true", None).0, 200);
+    server.token = Some(producer);
+    let batch = json!({ "tasks": [{ "topic": "orders", "delay": "1h" }, { "topic": "coupons" }] });
+    let results = server.post("/v1/tasks/batch", &batch).expect(200).json()["results"].clone();
+    assert_eq!((&results[0]["outcome"], &results[1]["problem"]["code"]), (&json!("created"), &json!("forbidden")));
+}
+
+#[test]
+fn each_operator_action_leaves_an_audit_line() {
+    let mut server = Server::prepare(&["--log-format", "json"], &[]);
+    let operator = token(&server, "night-shift", &["operate", "produce"], &["*"]);
+    server.start_again();
+    server.token = Some(operator);
+    server.post("/v1/tasks", &json!({ "topic": "audited", "delay": "1h" })).expect(201);
+    server.connect().request("POST", "/v1/topics/audited/pause", None).expect(200);
+    let line = server.wait_for("pause-topic");
+    let line: Value = serde_json::from_str(&line).unwrap();
+    let text = line.to_string();
+    for word in ["punctual::audit", "night-shift", "audited"] {
+        assert!(text.contains(word), "{text}");
+    }
+    assert!(!server.output().contains("pct_"), "no secret is logged");
+}
+
+#[test]
+fn a_revoked_token_is_out_and_a_new_one_is_in_without_a_restart() {
+    let mut server = Server::prepare(&[], &[]);
+    let first = token(&server, "first", &["admin"], &["*"]);
+    server.start_again();
+    assert_eq!(ask(&mut server, &first, "GET", "/v1/topics", None).0, 200);
+    let second = token(&server, "second", &["admin"], &["*"]);
+    let revoked = run(punctual().args(["token", "revoke", "first"]).arg("--data").arg(server.data()));
+    assert_eq!(revoked.code, Some(0), "{}", revoked.stderr);
+    server.signal("HUP");
+    eventually("the first is out", || {
+        server.token = Some(first.clone());
+        server.get("/v1/topics").status == 401
+    });
+    assert_eq!(ask(&mut server, &second, "GET", "/v1/topics", None).0, 200);
+}

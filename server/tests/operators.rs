@@ -1,0 +1,188 @@
+//! Topics, queues, dead letters, history, numbers and events over HTTP, through the real binary.
+
+#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
+
+mod stage;
+
+use serde_json::{Value, json};
+use stage::{Server, eventually};
+
+fn code(answer: stage::Answer) -> String {
+    answer.json()["code"].as_str().unwrap().to_owned()
+}
+
+/// Schedules a task that is due at once, takes it and says what is to become of it.
+fn settle_one(server: &Server, topic: &str, id: &str, what: &str) {
+    server.post("/v1/tasks", &json!({ "topic": topic, "id": id, "text": id })).expect(201);
+    let taken = server.post("/v1/reserve", &json!({ "queues": [topic], "wait": "5s" })).expect(200).json();
+    let action = json!({ "do": what, "lease": taken["deliveries"][0]["lease"] });
+    server.post("/v1/leases", &json!({ "actions": [action] })).expect(200);
+}
+
+#[test]
+fn a_topic_is_made_by_use_looked_at_changed_paused_and_deleted() {
+    let server = Server::start();
+    assert_eq!(code(server.get("/v1/topics/t").expect(404)), "no-such-topic");
+    server.post("/v1/tasks", &json!({ "topic": "t", "id": "1", "delay": "1h" })).expect(201);
+    let topic = server.get("/v1/topics/t").expect(200).json();
+    assert_eq!((&topic["waiting"], &topic["settings"]["history"]), (&json!(1), &json!("1d")));
+    let settings = json!({ "owner": "me", "history": "2h", "ttl": "10m", "rate": { "per_second": 5 }, "priority": 9 });
+    let put = server.send("PUT", "/v1/topics/t", &settings).expect(200).json();
+    assert_eq!(put["settings"]["history"], "2h");
+    assert_eq!(put["settings"]["rate"], json!({ "per_second": 5, "burst": 5 }));
+    assert_eq!(server.get("/v1/topics").expect(200).json()["topics"][0]["settings"], put["settings"]);
+    let paused = server.connect().request("POST", "/v1/topics/t/pause", None).expect(200).json();
+    assert_eq!(paused["settings"]["paused"], true);
+    assert_eq!(code(server.post("/v1/tasks", &json!({ "topic": "t" })).expect(409)), "topic-paused");
+    server.connect().request("POST", "/v1/topics/t/resume", None).expect(200);
+    server.post("/v1/tasks", &json!({ "topic": "t", "delay": "1h" })).expect(201);
+    assert_eq!(code(server.delete("/v1/topics/t").expect(409)), "not-empty");
+    assert_eq!(server.delete("/v1/topics/t?force=true").expect(200).json()["rows"], 2);
+    assert_eq!(code(server.delete("/v1/topics/t").expect(404)), "no-such-topic");
+    assert_eq!(code(server.connect().request("POST", "/v1/topics/t/pause", None).expect(404)), "no-such-topic");
+}
+
+#[test]
+fn a_topic_over_its_rate_refuses_and_says_when_to_come_back() {
+    let server = Server::start();
+    server.send("PUT", "/v1/topics/r", &json!({ "rate": { "per_second": 1, "burst": 2 } })).expect(200);
+    let answers: Vec<_> = (0..3).map(|_| server.post("/v1/tasks", &json!({ "topic": "r", "delay": "1h" }))).collect();
+    let refused = answers.iter().find(|answer| answer.status == 429).unwrap();
+    assert_eq!(refused.json()["code"], "rate-limited");
+    assert_eq!(refused.header("retry-after"), Some("1"));
+    assert!(refused.json()["retry_after"].is_string());
+}
+
+#[test]
+fn a_queue_is_looked_at_changed_paused_and_deleted() {
+    let server = Server::start();
+    let settings = json!({ "lease": "5s", "max_length": 1, "retry": { "attempts": 2 }, "dead_retention": "7d" });
+    let put = server.send("PUT", "/v1/queues/q", &settings).expect(200).json();
+    assert_eq!((&put["settings"]["lease"], &put["settings"]["max_length"]), (&json!("5s"), &json!(1)));
+    assert_eq!(server.get("/v1/queues").expect(200).json()["queues"][0]["settings"], put["settings"]);
+    let pause = |body: Value| server.post("/v1/queues/q/pause", &body);
+    assert_eq!(pause(json!({})).expect(200).json()["settings"]["paused"], true);
+    server.post("/v1/tasks", &json!({ "topic": "q" })).expect(201);
+    let none = server.post("/v1/reserve", &json!({ "queues": ["q"], "wait": "100ms" })).expect(200).json();
+    assert_eq!(none["deliveries"], json!([]));
+    assert_eq!(code(server.post("/v1/tasks", &json!({ "topic": "q" })).expect(429)), "queue-full");
+    assert!(pause(json!({ "for": "10m" })).expect(200).json()["settings"]["paused_until"].is_string());
+    assert_eq!(code(pause(json!({ "for": "10m", "until": 5 })).expect(422)), "invalid");
+    let resumed = server.connect().request("POST", "/v1/queues/q/resume", None).expect(200).json();
+    assert_eq!((&resumed["settings"]["paused"], &resumed["ready"]), (&json!(false), &json!(1)));
+    assert_eq!(code(server.delete("/v1/queues/q").expect(409)), "not-empty");
+    server.delete("/v1/queues/q?force=true").expect(200);
+    assert_eq!(code(server.get("/v1/queues/q").expect(404)), "no-such-queue");
+    for bad in [json!({ "lease": 0 }), json!({ "rate": { "per_second": 0 } }), json!({ "dead_letter": " " })] {
+        assert_eq!(server.send("PUT", "/v1/queues/q", &bad).status, 422, "{bad}");
+    }
+    assert_eq!(code(server.send("PUT", "/v1/queues/q", &json!({ "lesae": "5s" })).expect(422)), "invalid");
+}
+
+#[test]
+fn dead_letters_are_listed_replayed_and_purged() {
+    let server = Server::start();
+    for id in ["1", "2", "3"] {
+        settle_one(&server, "d", id, "reject");
+    }
+    let dead = server.get("/v1/dead?queue=d&bodies=true").expect(200).json()["tasks"].clone();
+    assert_eq!(dead.as_array().unwrap().len(), 3);
+    assert_eq!((&dead[0]["text"], &dead[0]["standing"]["reason"]), (&json!("1"), &json!("rejected")));
+    server.connect().request("POST", "/v1/tasks/d/1/replay", None).expect(204);
+    server.connect().request("POST", "/v1/tasks/d/2/purge", None).expect(204);
+    assert_eq!(code(server.connect().request("POST", "/v1/tasks/d/2/purge", None).expect(404)), "nothing-there");
+    assert_eq!(code(server.connect().request("POST", "/v1/tasks/d/9/replay", None).expect(404)), "nothing-there");
+    let counted = server.post("/v1/dead/replay", &json!({ "topic": "d", "dry_run": true })).expect(200).json();
+    assert_eq!((&counted["matched"], &counted["changed"]), (&json!(1), &json!(1)));
+    assert_eq!(server.post("/v1/dead/replay", &json!({ "queue": "d" })).expect(200).json()["changed"], 1);
+    let back = server.post("/v1/reserve", &json!({ "queues": ["d"], "max": 5, "wait": "5s" })).expect(200).json();
+    assert_eq!(back["deliveries"].as_array().unwrap().len(), 2);
+    settle_one(&server, "e", "1", "reject");
+    assert_eq!(server.post("/v1/dead/purge", &json!({})).expect(200).json()["changed"], 1);
+    assert_eq!(server.get("/v1/dead").expect(200).json()["tasks"], json!([]));
+    assert_eq!(code(server.get("/v1/dead?state=ready").expect(422)), "invalid");
+}
+
+#[test]
+fn finished_tasks_are_listed_and_replayed() {
+    let server = Server::start();
+    settle_one(&server, "h", "1", "acknowledge");
+    let history = server.get("/v1/history?topic=h").expect(200).json()["tasks"].clone();
+    assert_eq!(history[0]["standing"]["ending"], "done");
+    assert_eq!(code(server.post("/v1/history/replay", &json!({})).expect(422)), "invalid");
+    assert_eq!(code(server.post("/v1/history/replay", &json!({ "topic": "h", "queue": "h" })).expect(422)), "invalid");
+    assert_eq!(server.post("/v1/history/replay", &json!({ "topic": "h" })).expect(200).json()["changed"], 1);
+    let again = server.post("/v1/reserve", &json!({ "queues": ["h"], "wait": "5s" })).expect(200).json();
+    assert_eq!(again["deliveries"][0]["id"], "1");
+    assert_eq!(code(server.get("/v1/history?queue=h").expect(422)), "invalid");
+}
+
+#[test]
+fn the_forecast_shows_what_falls_due_when() {
+    let server = Server::start();
+    for _ in 0..3 {
+        server.post("/v1/tasks", &json!({ "topic": "f", "delay": "2h" })).expect(201);
+    }
+    let hours = server.get("/v1/forecast?unit=hour&slots=4").expect(200).json();
+    let due: Vec<u64> = hours["slots"].as_array().unwrap().iter().map(|slot| slot["due"].as_u64().unwrap()).collect();
+    assert_eq!((due.len(), due.iter().sum::<u64>(), due[2]), (4, 3, 3));
+    assert_eq!(server.get("/v1/forecast").expect(200).json()["slots"].as_array().unwrap().len(), 60);
+    for bad in ["unit=year", "slots=0", "slots=1441", "x=1"] {
+        assert_eq!(code(server.get(&format!("/v1/forecast?{bad}")).expect(422)), "invalid", "{bad}");
+    }
+}
+
+#[test]
+fn the_numbers_tell_what_happened() {
+    let server = Server::start();
+    settle_one(&server, "n", "1", "acknowledge");
+    settle_one(&server, "n", "2", "reject");
+    server.post("/v1/dead/purge", &json!({ "topic": "nobody" })).expect(200);
+    let stats = server.get("/v1/stats").expect(200).json();
+    let happened = &stats["topics"]["n"];
+    assert_eq!((&happened["scheduled"], &happened["done"], &happened["dead"]), (&json!(2), &json!(1), &json!(1)));
+    assert_eq!(stats["lateness_micros"]["count"], 2);
+    assert!(stats["store"]["disk_bytes"].as_u64().unwrap() > 0);
+    let metrics = server.get("/metrics").expect(200).text();
+    for line in ["punctual_", "topic=\"n\"", "lateness", "_bucket{", "commit"] {
+        assert!(metrics.contains(line), "{line} in:\n{metrics}");
+    }
+    assert_eq!(server.get("/healthz").expect(200).text(), "alive\n");
+    assert_eq!(server.get("/readyz").expect(200).text(), "ready\n");
+    assert!(server.get("/").expect(200).text().contains("/v1/tasks"));
+}
+
+#[test]
+fn events_are_followed_as_they_happen_and_by_filter() {
+    let server = Server::start();
+    let mut all = server.connect();
+    all.send("GET", "/v1/events?topic=e", None);
+    let mut some = server.connect();
+    some.send("GET", "/v1/events?topic=e&what=done,died", None);
+    assert_eq!(all.receive_head().unwrap().0, 200);
+    let (status, headers) = some.receive_head().unwrap();
+    assert_eq!(status, 200);
+    assert!(headers.contains(&("content-type".into(), "text/event-stream".into())), "{headers:?}");
+    settle_one(&server, "other", "1", "acknowledge");
+    settle_one(&server, "e", "1", "acknowledge");
+    let mut text = String::new();
+    while !text.contains("event: done") {
+        text += &String::from_utf8(all.receive_chunk().unwrap().unwrap()).unwrap();
+    }
+    let names: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("event: ")).collect();
+    assert_eq!(names, ["scheduled", "fired", "leased", "done"]);
+    let data: Value = serde_json::from_str(text.lines().find_map(|line| line.strip_prefix("data: ")).unwrap()).unwrap();
+    assert_eq!((&data["what"], &data["topic"], &data["id"]), (&json!("scheduled"), &json!("e"), &json!("1")));
+    let filtered = String::from_utf8(some.receive_chunk().unwrap().unwrap()).unwrap();
+    assert!(filtered.starts_with("event: done\n"), "{filtered}");
+}
+
+#[test]
+fn following_events_ends_when_the_server_stops() {
+    let mut server = Server::start();
+    let mut events = server.connect();
+    events.send("GET", "/v1/events", None);
+    events.receive_head().unwrap();
+    assert!(server.stop().success());
+    eventually("the stream ends", || matches!(events.receive_chunk(), Ok(None) | Err(_)));
+}

@@ -1,0 +1,161 @@
+//! What the server exchanges with the outside: certificates, collectors of traces, the archive.
+
+#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
+
+mod stage;
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+
+use serde_json::{Value, json};
+use stage::{PATIENCE, Server, eventually, punctual, run};
+
+/// Makes a certificate for this machine that vouches for itself, with its key.
+fn make_certificate(directory: &Path) {
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap();
+    fs::write(directory.join("cert.pem"), made.cert.pem()).unwrap();
+    fs::write(directory.join("key.pem"), made.signing_key.serialize_pem()).unwrap();
+}
+
+/// Whether a client that trusts this certificate gets through.
+fn is_trusted(server: &Server, certificate: &Path) -> bool {
+    let url = format!("https://{}", server.address());
+    let asked = run(punctual().args(["--url", &url, "--ca"]).arg(certificate).arg("health"));
+    asked.code == Some(0)
+}
+
+#[test]
+fn with_a_certificate_it_speaks_tls_and_a_renewed_one_counts_after_a_signal() {
+    let mut server = Server::prepare(&["--tls-certificate", "cert.pem", "--tls-key", "key.pem"], &[]);
+    let directory = server.directory().to_owned();
+    make_certificate(&directory);
+    server.start_again();
+    assert!(server.output().contains("listening on https://"));
+    let first = directory.join("first.pem");
+    fs::copy(directory.join("cert.pem"), &first).unwrap();
+    assert!(is_trusted(&server, &first), "{}", server.output());
+
+    make_certificate(&directory);
+    server.signal("HUP");
+    server.wait_for("certificate and key were read again");
+    assert!(is_trusted(&server, &directory.join("cert.pem")));
+    assert!(!is_trusted(&server, &first));
+
+    // What is no good does not take the place of what is.
+    fs::write(directory.join("cert.pem.good"), fs::read(directory.join("cert.pem")).unwrap()).unwrap();
+    fs::write(directory.join("cert.pem"), "not a certificate").unwrap();
+    server.signal("HUP");
+    server.wait_for("the certificate stays as it was");
+    assert!(is_trusted(&server, &directory.join("cert.pem.good")));
+    assert!(server.stop().success());
+}
+
+#[test]
+fn a_certificate_that_cannot_be_used_is_refused_with_its_file() {
+    let server = Server::prepare(&["--tls-certificate", "cert.pem", "--tls-key", "key.pem"], &[]);
+    let directory = server.directory().to_owned();
+    let refused = |told: &str| {
+        let ended = run(&mut server.command());
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        assert!(ended.stderr.contains(told), "{told}: {ended:?}");
+    };
+    refused("`tls.certificate`: cert.pem cannot be read");
+    make_certificate(&directory);
+    let key = fs::read_to_string(directory.join("key.pem")).unwrap();
+    fs::write(directory.join("key.pem"), "nothing").unwrap();
+    refused("`tls.key`: key.pem has no part that begins with -----BEGIN PRIVATE KEY-----");
+    make_certificate(&directory);
+    fs::write(directory.join("key.pem"), key).unwrap();
+    refused("`tls.key`: key.pem does not go with the certificate in cert.pem");
+}
+
+/// Takes what a server sends by HTTP: paths and bodies.
+fn collector() -> (String, Receiver<(String, Vec<u8>)>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let (sender, receiver) = channel();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (mut stream, sender) = (BufReader::new(stream.unwrap()), sender.clone());
+            thread::spawn(move || {
+                let mut line = String::new();
+                while stream.read_line(&mut line).unwrap_or(0) > 0 {
+                    let path = line.split(' ').nth(1).unwrap().to_owned();
+                    let mut length = 0;
+                    loop {
+                        line.clear();
+                        stream.read_line(&mut line).unwrap();
+                        let Some((name, value)) = line.split_once(':') else { break };
+                        if name.eq_ignore_ascii_case("content-length") {
+                            length = value.trim().parse().unwrap();
+                        }
+                    }
+                    let mut body = vec![0; length];
+                    stream.read_exact(&mut body).unwrap();
+                    stream.get_mut().write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").unwrap();
+                    _ = sender.send((path, body));
+                    line.clear();
+                }
+            });
+        }
+    });
+    (url, receiver)
+}
+
+fn contains(bytes: &[u8], part: &[u8]) -> bool {
+    bytes.windows(part.len()).any(|window| window == part)
+}
+
+#[test]
+fn requests_become_spans_at_the_collector() {
+    let (url, spans) = collector();
+    let server = Server::start_with(&["--trace-endpoint", &url]);
+    server.post("/v1/tasks", &json!({ "topic": "orders", "text": "x" })).expect(201);
+    let (path, body) = spans.recv_timeout(PATIENCE).unwrap();
+    assert_eq!(path, "/v1/traces");
+    assert!(contains(&body, b"POST /v1/tasks") && contains(&body, b"service.name"));
+}
+
+#[test]
+fn a_collector_that_is_away_hurts_nobody() {
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut server = Server::start_with(&["--trace-endpoint", &format!("http://{nobody}")]);
+    for _ in 0..50 {
+        server.post("/v1/tasks", &json!({ "topic": "orders", "text": "x" })).expect(201);
+    }
+    server.wait_for("spans were lost on their way to the collector");
+    assert!(server.stop().success());
+}
+
+#[test]
+fn finished_tasks_go_to_the_archive_and_can_be_read_there() {
+    let mut server = Server::start_with(&["--archive-directory", "archive", "--archive-every", "50ms"]);
+    server.send("PUT", "/v1/topics/orders", &json!({ "history": "100ms" })).expect(200);
+    for id in ["1", "2", "3"] {
+        server
+            .post("/v1/tasks", &json!({ "topic": "orders", "id": id, "key": "user-7", "body": { "order": id } }))
+            .expect(201);
+        let reserved = server.post("/v1/reserve", &json!({ "queues": ["orders"], "wait": "5s" })).expect(200).json();
+        let lease = &reserved["deliveries"][0]["lease"];
+        server.post("/v1/leases", &json!({ "actions": [{ "do": "acknowledge", "lease": lease }] })).expect(200);
+    }
+    let archive = server.directory().join("archive");
+    let read = |arguments: &[&str]| -> Vec<Value> {
+        let read = run(punctual().args(["history", "--json", "--bodies", "--archive"]).arg(&archive).args(arguments));
+        assert_eq!(read.code, Some(0), "{read:?}");
+        read.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    eventually("all are archived", || archive.exists() && read(&[]).len() == 3);
+    assert_eq!(read(&["--id", "2"])[0]["body"], json!({ "order": "2" }));
+    eventually("the history is empty", || server.get("/v1/history").json()["tasks"] == json!([]));
+    let metrics = server.get("/metrics").text();
+    assert!(metrics.contains("punctual_archived_tasks_total 3"), "{metrics}");
+
+    // What a kill leaves behind is cut off or read again; nothing is there twice.
+    server.crash();
+    assert_eq!(read(&[]).len(), 3);
+}

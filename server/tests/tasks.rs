@@ -1,0 +1,251 @@
+//! Scheduling, looking, cancelling and moving over HTTP, through the real binary.
+
+#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
+
+mod stage;
+
+use serde_json::{Value, json};
+use stage::{Answer, Server};
+
+fn code(answer: &Answer) -> String {
+    assert_eq!(answer.header("content-type"), Some("application/problem+json"), "{}", answer.text());
+    let problem = answer.json();
+    assert_eq!(problem["status"], answer.status);
+    let code = problem["code"].as_str().unwrap().to_owned();
+    assert_eq!(problem["type"], format!("urn:punctual:problem:{code}"));
+    assert!(problem["detail"].as_str().unwrap().len() > 10, "{problem}");
+    code
+}
+
+fn reserve(server: &Server, queue: &str) -> Value {
+    let answer = server.post("/v1/reserve", &json!({ "queues": [queue], "max": 100, "wait": "5s", "consumer": "c" }));
+    answer.expect(200).json()["deliveries"].take()
+}
+
+#[test]
+fn the_same_id_twice_is_one_task() {
+    let server = Server::start();
+    let task = json!({ "topic": "orders", "id": "7", "delay": "15m", "body": { "order": 7 } });
+    let first = server.post("/v1/tasks", &task).expect(201).json();
+    assert_eq!((&first["topic"], &first["id"], &first["outcome"]), (&json!("orders"), &json!("7"), &json!("created")));
+    let again = server.post("/v1/tasks", &task).expect(200).json();
+    assert_eq!((&again["outcome"], &again["standing"]["state"]), (&json!("existed"), &json!("scheduled")));
+    assert_eq!(again["standing"]["at"], first["due"]);
+    let replacing = json!({ "topic": "orders", "id": "7", "delay": "1h", "text": "new", "replace": true });
+    assert_eq!(server.post("/v1/tasks", &replacing).expect(200).json()["outcome"], "replaced");
+    assert_eq!(server.get("/v1/tasks/orders/7").expect(200).json()["text"], "new");
+}
+
+#[test]
+fn an_idempotency_key_serves_as_the_id() {
+    let server = Server::start();
+    let mut connection = server.connect();
+    let body = r#"{"topic":"t","delay":"1h"}"#;
+    let request = format!(
+        "POST /v1/tasks HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\nidempotency-key: abc\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    connection.send_raw(request.as_bytes());
+    let first = connection.receive().expect(201).json();
+    assert_eq!(first["id"], "abc");
+    connection.send_raw(request.as_bytes());
+    assert_eq!(connection.receive().expect(200).json()["outcome"], "existed");
+}
+
+#[test]
+fn bodies_come_back_as_they_went_in() {
+    let server = Server::start();
+    let raw = "{\"topic\":\"b\",\"id\":\"raw\",\"body\":{\"b\" : 1.50,\"a\":[1e3, null, \"\\u00e9\"]}}";
+    let mut connection = server.connect();
+    let head = format!(
+        "POST /v1/tasks HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        raw.len()
+    );
+    connection.send_raw(format!("{head}{raw}").as_bytes());
+    connection.receive().expect(201);
+    for (id, field, value) in [
+        ("text", "text", json!("say \"hi\"\n\u{1f600}")),
+        ("bytes", "base64", json!("/wAH")),
+        ("string", "body", json!("just a string")),
+        ("null", "body", json!(false)),
+        ("none", "base64", json!("")),
+    ] {
+        let mut task = json!({ "topic": "b", "id": id });
+        if id != "none" {
+            task[field] = value.clone();
+        }
+        server.post("/v1/tasks", &task).expect(201);
+        assert_eq!(server.get(&format!("/v1/tasks/b/{id}")).expect(200).json()[field], value, "{id}");
+    }
+    let answer = server.post("/v1/reserve", &json!({ "queues": ["b"], "max": 100, "wait": "5s" })).expect(200);
+    assert!(answer.text().contains("{\"b\" : 1.50,\"a\":[1e3, null, \"\\u00e9\"]}"), "{}", answer.text());
+    let deliveries = answer.json()["deliveries"].as_array().unwrap().clone();
+    let of = |id: &str| deliveries.iter().find(|delivery| delivery["id"] == id).unwrap().clone();
+    assert_eq!(of("text")["text"], "say \"hi\"\n\u{1f600}");
+    assert_eq!(of("bytes")["base64"], "/wAH");
+    assert_eq!(of("string")["body"], "just a string");
+}
+
+#[test]
+fn delays_and_times_are_taken_as_people_write_them() {
+    let server = Server::start();
+    let due = |when: Value| {
+        let mut task = json!({ "topic": "when" });
+        task.as_object_mut().unwrap().extend(when.as_object().unwrap().clone());
+        server.post("/v1/tasks", &task).expect(201).json()["due"].clone()
+    };
+    assert_eq!(due(json!({ "at": "2040-01-01T00:00:00Z" })), "2040-01-01T00:00:00.000Z");
+    assert_eq!(due(json!({ "at": "2040-01-01T02:00:00.5+02:00" })), "2040-01-01T00:00:00.500Z");
+    assert_eq!(due(json!({ "at": 2_208_988_800_000_u64 })), "2040-01-01T00:00:00.000Z");
+    assert_eq!(due(json!({ "at": 9_007_199_254_740_990_u64 })), 9_007_199_254_740_990_u64, "in the year 287396");
+    for delay in [json!("15m"), json!("1h30m"), json!("250ms"), json!(900_000), json!("300000w")] {
+        due(json!({ "delay": delay }));
+    }
+}
+
+#[test]
+fn each_task_of_a_batch_is_answered_by_itself() {
+    let server = Server::start();
+    let batch = json!({ "tasks": [
+        { "topic": "b", "id": "1", "delay": "1h" },
+        { "topic": "b", "delay": "soon" },
+        { "topic": "", "delay": "1h" },
+        { "topic": "b", "unknown": 1 },
+        { "topic": "b", "id": "1", "delay": "2h" },
+        { "topic": "b", "text": "a", "body": 1 },
+    ] });
+    let results = server.post("/v1/tasks/batch", &batch).expect(200).json()["results"].as_array().unwrap().clone();
+    assert_eq!(results.len(), 6);
+    assert_eq!(results[0]["outcome"], "created");
+    assert_eq!(results[4]["outcome"], "existed");
+    for index in [1, 2, 3, 5] {
+        let problem = &results[index]["problem"];
+        assert_eq!((&problem["code"], &problem["status"]), (&json!("invalid"), &json!(422)), "{problem}");
+    }
+    let good: Vec<Value> =
+        (0..1_000).map(|id| json!({ "topic": "b", "id": format!("n{id}"), "delay": "1h" })).collect();
+    let results = server.post("/v1/tasks/batch", &json!({ "tasks": good })).expect(200).json()["results"].take();
+    assert!(results.as_array().unwrap().iter().all(|result| result["outcome"] == "created"));
+    assert_eq!(server.post("/v1/tasks/batch", &json!({ "tasks": [] })).expect(200).json()["results"], json!([]));
+}
+
+#[test]
+fn cancelling_says_exactly_what_happened() {
+    let server = Server::start();
+    server.post("/v1/tasks", &json!({ "topic": "c", "id": "later", "delay": "1h" })).expect(201);
+    assert_eq!(server.delete("/v1/tasks/c/later").expect(200).json()["outcome"], "cancelled");
+    assert_eq!(server.delete("/v1/tasks/c/later").expect(200).json()["outcome"], "was_cancelled");
+    let missing = server.delete("/v1/tasks/c/never").expect(404);
+    assert_eq!(code(&missing), "no-such-task");
+    server.post("/v1/tasks", &json!({ "topic": "c", "id": "now" })).expect(201);
+    let lease = reserve(&server, "c")[0]["lease"].clone();
+    let late = server.delete("/v1/tasks/c/now").expect(409);
+    assert_eq!(code(&late), "too-late");
+    assert_eq!(late.json()["standing"]["holder"], "c");
+    server.post("/v1/leases", &json!({ "actions": [{ "do": "acknowledge", "lease": lease }] })).expect(200);
+    let late = server.delete("/v1/tasks/c/now").expect(409).json();
+    assert_eq!((&late["standing"]["state"], &late["standing"]["ending"]), (&json!("finished"), &json!("done")));
+}
+
+#[test]
+fn moving_changes_the_due_time_the_priority_and_the_body() {
+    let server = Server::start();
+    server.post("/v1/tasks", &json!({ "topic": "m", "id": "1", "at": "2040-01-01T00:00:00Z" })).expect(201);
+    let send = |change: Value| server.send("PATCH", "/v1/tasks/m/1", &change);
+    assert_eq!(send(json!({ "by": "-2h" })).expect(200).json()["due"], "2039-12-31T22:00:00.000Z");
+    assert_eq!(send(json!({ "at": "2041-01-01T00:00:00Z" })).expect(200).json()["due"], "2041-01-01T00:00:00.000Z");
+    send(json!({ "priority": 5, "body": [1] })).expect(200);
+    let task = server.get("/v1/tasks/m/1").expect(200).json();
+    assert_eq!((&task["priority"], &task["body"]), (&json!(5), &json!([1])));
+    assert_eq!(code(&send(json!({})).expect(422)), "invalid");
+    assert_eq!(code(&send(json!({ "at": 5, "delay": 5 })).expect(422)), "invalid");
+    assert_eq!(code(&server.send("PATCH", "/v1/tasks/m/2", &json!({ "delay": 5 })).expect(404)), "no-such-task");
+    send(json!({ "delay": 0 })).expect(200);
+    assert_eq!(reserve(&server, "m")[0]["body"], json!([1]));
+    assert_eq!(code(&send(json!({ "delay": 5 })).expect(409)), "too-late");
+}
+
+#[test]
+fn tasks_are_listed_page_by_page_and_by_filter() {
+    let server = Server::start();
+    for index in 0..25 {
+        let at = format!("2040-01-01T00:00:{index:02}Z");
+        server
+            .post("/v1/tasks", &json!({ "topic": "l", "id": format!("{index:02}"), "at": at, "text": "x" }))
+            .expect(201);
+    }
+    server.post("/v1/tasks", &json!({ "topic": "other", "delay": "1h" })).expect(201);
+    let mut ids = Vec::new();
+    let mut path = "/v1/tasks?topic=l&limit=10".to_owned();
+    loop {
+        let page = server.get(&path).expect(200).json();
+        ids.extend(page["tasks"].as_array().unwrap().iter().map(|task| task["id"].as_str().unwrap().to_owned()));
+        assert!(page["tasks"].as_array().unwrap().iter().all(|task| task["text"].is_null()));
+        let Some(next) = page["next"].as_str() else { break };
+        path = format!("/v1/tasks?topic=l&limit=10&cursor={next}");
+    }
+    assert_eq!(ids, (0..25).map(|index| format!("{index:02}")).collect::<Vec<_>>());
+    let some =
+        server.get("/v1/tasks?from=2040-01-01T00:00:05Z&until=2040-01-01T00:00:07Z&bodies=true").expect(200).json();
+    assert_eq!(some["tasks"].as_array().unwrap().len(), 2);
+    assert_eq!(some["tasks"][0]["text"], "x");
+    assert_eq!(server.get("/v1/tasks?state=ready").expect(200).json()["tasks"], json!([]));
+    for bad in
+        ["state=dead", "limit=0", "limit=1001", "limit=x", "cursor=nonsense", "queue=q", "colour=red", "from=soon"]
+    {
+        assert_eq!(code(&server.get(&format!("/v1/tasks?{bad}")).expect(422)), "invalid", "{bad}");
+    }
+}
+
+#[test]
+fn tasks_of_a_key_are_listed_moved_and_cancelled_together() {
+    let server = Server::start();
+    for id in ["a", "b", "c"] {
+        let task = json!({ "topic": "k", "id": id, "key": "user/1", "at": "2040-01-01T00:00:00Z" });
+        server.post("/v1/tasks", &task).expect(201);
+    }
+    let listed = server.get("/v1/keys/user%2F1").expect(200).json();
+    assert_eq!(listed["tasks"].as_array().unwrap().len(), 3);
+    let moved = server.send("PATCH", "/v1/keys/user%2F1", &json!({ "by": "1h", "topic": "k" })).expect(200).json();
+    assert_eq!((&moved["matched"], &moved["changed"]), (&json!(3), &json!(3)));
+    assert_eq!(server.get("/v1/tasks/k/b").json()["due"], "2040-01-01T01:00:00.000Z");
+    let counted = server.delete("/v1/keys/user%2F1?dry_run=true").expect(200).json();
+    assert_eq!(counted["changed"], 3);
+    assert_eq!(server.delete("/v1/keys/user%2F1").expect(200).json()["changed"], 3);
+    assert_eq!(server.get("/v1/keys/user%2F1").json()["tasks"], json!([]));
+    assert_eq!(server.get("/v1/keys/user%2F1?state=finished").json()["tasks"].as_array().unwrap().len(), 3);
+    assert_eq!(code(&server.send("PATCH", "/v1/keys/x", &json!({})).expect(422)), "invalid");
+    assert_eq!(code(&server.get("/v1/keys/x?topic=t").expect(422)), "invalid");
+    assert_eq!(code(&server.get("/v1/keys/x?state=ready").expect(422)), "invalid");
+}
+
+#[test]
+fn names_in_a_path_may_hold_any_visible_character() {
+    let server = Server::start();
+    for id in ["a/b", "ü", "50%", "a+b", "?#"] {
+        server.post("/v1/tasks", &json!({ "topic": "n/n", "id": id, "delay": "1h" })).expect(201);
+        let encoded: String = id.bytes().map(|byte| format!("%{byte:02X}")).collect();
+        assert_eq!(server.get(&format!("/v1/tasks/n%2Fn/{encoded}")).expect(200).json()["id"], id);
+    }
+    assert_eq!(code(&server.get("/v1/tasks/n%20n/x").expect(422)), "invalid");
+    assert_eq!(code(&server.get("/v1/tasks/n/%FF").expect(422)), "invalid");
+    assert_eq!(code(&server.get(&format!("/v1/tasks/n/{}", "x".repeat(256))).expect(422)), "invalid");
+}
+
+#[test]
+fn the_trace_context_travels_to_the_consumer() {
+    let server = Server::start();
+    let mut connection = server.connect();
+    let body = r#"{"topic":"t","text":"x","headers":{"mine":"1"}}"#;
+    let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let request = format!(
+        "POST /v1/tasks HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ntraceparent: {parent}\r\ntracestate: a=b\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    connection.send_raw(request.as_bytes());
+    connection.receive().expect(201);
+    let headers = reserve(&server, "t")[0]["headers"].clone();
+    assert_eq!(headers["mine"], "1");
+    assert_eq!(headers["tracestate"], "a=b");
+    assert!(headers["traceparent"].as_str().unwrap().starts_with("00-4bf92f3577b34da6a3ce929d0e0e4736-"));
+}
