@@ -4,6 +4,7 @@
 mod almanac;
 mod memory;
 mod node;
+mod server;
 mod shard;
 mod table;
 mod wheel;
@@ -15,6 +16,8 @@ struct Measurement {
     name: &'static str,
     about: &'static str,
     run: fn(&[String]) -> Result<(), String>,
+    /// The options it takes, if it takes any.
+    usage: &'static str,
 }
 
 const MEASUREMENTS: &[Measurement] = &[
@@ -25,6 +28,7 @@ const MEASUREMENTS: &[Measurement] = &[
             wheel::run();
             Ok(())
         },
+        usage: "",
     },
     Measurement {
         name: "shard",
@@ -33,6 +37,7 @@ const MEASUREMENTS: &[Measurement] = &[
             shard::run();
             Ok(())
         },
+        usage: "",
     },
     Measurement {
         name: "node",
@@ -41,11 +46,19 @@ const MEASUREMENTS: &[Measurement] = &[
             node::run();
             Ok(())
         },
+        usage: "",
     },
     Measurement {
         name: "almanac",
         about: "the almanac beside fjall, redb and the raw limit of the disk",
         run: almanac::run,
+        usage: almanac::USAGE,
+    },
+    Measurement {
+        name: "server",
+        about: "the server beside Redis and PostgreSQL as delayed queues",
+        run: server::run,
+        usage: server::USAGE,
     },
 ];
 
@@ -62,14 +75,16 @@ fn main() -> ExitCode {
         for Measurement { name, about, .. } in MEASUREMENTS {
             eprintln!("  {name:<8} {about}");
         }
-        eprintln!("\noptions of almanac:\n{}", almanac::USAGE);
+        for Measurement { name, usage, .. } in MEASUREMENTS.iter().filter(|measurement| !measurement.usage.is_empty()) {
+            eprintln!("\noptions of {name}:\n{usage}");
+        }
         return ExitCode::from(2);
     }
     for measurement in MEASUREMENTS {
         if chosen.is_empty() || chosen.iter().any(|name| measurement.name == name) {
             println!("# {}: {}\n", measurement.name, measurement.about);
             if let Err(wrong) = (measurement.run)(&options) {
-                eprintln!("{wrong}; the options are:\n{}", almanac::USAGE);
+                eprintln!("{wrong}; the options are:\n{}", measurement.usage);
                 return ExitCode::from(2);
             }
         }

@@ -42,3 +42,20 @@ impl Table {
         println!();
     }
 }
+
+/// With commas between the thousands.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+pub fn decimals(number: f64, places: usize) -> String {
+    format!("{number:.places$}")
+}

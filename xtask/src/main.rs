@@ -18,7 +18,7 @@ const CHORES: &[Chore] = &[
     Chore { name: "sim", about: "simulate: cargo xtask sim [--seeds N] [--from SEED]", run: sim },
     Chore {
         name: "bench",
-        about: "measure beside the peers: cargo xtask bench [wheel|shard|node|almanac]",
+        about: "measure beside the peers: cargo xtask bench [wheel|shard|node|almanac|server]",
         run: bench,
     },
 ];
@@ -52,6 +52,11 @@ fn sim(args: &[String]) -> bool {
 }
 
 fn bench(args: &[String]) -> bool {
+    // The server is measured as its users run it: as a process of its own.
+    let wants_server = args.first().is_none_or(|what| what == "server");
+    if wants_server && !cargo("cargo build --release --locked --package punctual") {
+        return false;
+    }
     // Freed memory stays with the process, so that the kernel is not measured along.
     let envs = [("MIMALLOC_PURGE_DELAY", "-1")];
     cargo_with("cargo run --release --locked --manifest-path bench/Cargo.toml --", args, &envs)

@@ -5,6 +5,8 @@ use std::io::{self, Write};
 
 use crate::table::Table;
 
+pub use crate::table::{decimals, grouped};
+
 struct Form {
     name: &'static str,
     headings: &'static [&'static str],
@@ -115,23 +117,6 @@ pub fn tell(table: &str, group: usize, label: &str, cells: impl IntoIterator<Ite
 pub fn say(line: &str) {
     let mut out = io::stdout().lock();
     writeln!(out, "{line}").and_then(|()| out.flush()).expect("the other process listens");
-}
-
-/// With commas between the thousands.
-pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-pub fn decimals(number: f64, places: usize) -> String {
-    format!("{number:.places$}")
 }
 
 pub fn mebibytes(bytes: u64) -> String {
