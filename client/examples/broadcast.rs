@@ -71,7 +71,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     // What no queue takes is not lost: it is a dead letter of its topic.
     let of_topic = List { topic: Some(topic.clone()), ..List::default() };
-    let dead = client.dead(&of_topic).await?.tasks;
+    let mut dead = client.dead(&of_topic).await?.tasks;
+    while dead.is_empty() {
+        // It was scheduled last, so its time comes last.
+        sleep(Duration::from_millis(20)).await;
+        dead = client.dead(&of_topic).await?.tasks;
+    }
     println!("dead letters: {:?}", dead.iter().map(|task| (&task.id, &task.standing)).collect::<Vec<_>>());
     assert!(
         matches!(&dead[..], [task] if task.id == "dog" && matches!(&task.standing, Standing::Dead { reason, .. } if reason == "unrouted"))

@@ -66,6 +66,11 @@ impl Path {
         Path(format!("/v1/{fixed}"))
     }
 
+    /// A path of the server itself, beside the interface.
+    pub fn of_server(fixed: &str) -> Path {
+        Path(format!("/{fixed}"))
+    }
+
     /// One part more, which may hold anything.
     pub fn name(mut self, name: &str) -> Path {
         self.0.push('/');

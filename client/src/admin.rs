@@ -109,6 +109,12 @@ impl Client {
         self.read(Path::new("forecast").query(&Query { unit, slots })?).await
     }
 
+    /// Whether the server takes commands; if not, the problem says why. Needs no token.
+    pub async fn ready(&self) -> Result<(), Error> {
+        self.send(Method::GET, Path::of_server("readyz"), Bytes::new(), Repeat::Unsent).await?;
+        Ok(())
+    }
+
     /// How the server has been working since it started.
     pub async fn stats(&self) -> Result<Stats, Error> {
         self.read(Path::new("stats")).await

@@ -6,6 +6,8 @@ use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use punctual_core::view::TaskView;
 use punctual_node::Archive;
@@ -36,6 +38,20 @@ struct State {
     latest: Option<Month>,
 }
 
+/// How often a lock is tried for, and how long apart. A process that was just started by a former owner holds it for a
+/// moment too, until its own program begins.
+const TRIES: (u32, Duration) = (20, Duration::from_millis(25));
+
+/// Whether nobody else writes here.
+fn is_ours(lock: &File) -> bool {
+    (0..TRIES.0).any(|attempt| {
+        if attempt > 0 {
+            thread::sleep(TRIES.1);
+        }
+        lock.try_lock().is_ok()
+    })
+}
+
 impl Archivist {
     /// Opens an archive, or begins one. Months that are over are finished.
     pub fn open(directory: &Path, now: Time) -> Result<Archivist, String> {
@@ -45,7 +61,7 @@ impl Archivist {
         made.map_err(|error| failed("cannot be made", error))?;
         let lock = OpenOptions::new().create(true).append(true).mode(0o600).open(directory.join("archive.lock"));
         let lock = lock.map_err(|error| failed("cannot be written", error))?;
-        if lock.try_lock().is_err() {
+        if !is_ours(&lock) {
             return Err(format!(
                 "the archive {place} is in use by another process: stop that one, or choose another directory"
             ));
