@@ -93,10 +93,10 @@ pub struct Access {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Denied {
     /// No token was shown.
-    #[error("this server wants a token: send it as `Authorization: Bearer …`")]
+    #[error("this server asks for a token: send `Authorization: Bearer TOKEN`, made by `punctual token`")]
     Missing,
     /// The token is none of those that are let in.
-    #[error("this token is not known here: it was mistyped, revoked, or is for another server")]
+    #[error("this token is not known: it is mistyped, or it was revoked")]
     Unknown,
 }
 

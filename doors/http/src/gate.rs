@@ -3,7 +3,7 @@
 use axum::extract::FromRequestParts;
 use http::header::{AUTHORIZATION, HOST, ORIGIN};
 use http::request::Parts;
-use punctual_node::access::{Denied, Grant, Role};
+use punctual_node::access::{Grant, Role};
 
 use crate::app::Shared;
 use crate::fault::{Code, Fault};
@@ -19,18 +19,8 @@ impl FromRequestParts<Shared> for Caller {
         check_origin(parts)?;
         let presented = parts.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
         let presented = presented.and_then(bearer);
-        match app.access.check(presented) {
-            Ok(grant) => Ok(Caller(grant)),
-            Err(Denied::Missing) => {
-                let detail =
-                    "this server asks for a token: send `Authorization: Bearer TOKEN`, made by `punctual token`";
-                Err(Fault::new(Code::Unauthorized, detail))
-            }
-            Err(Denied::Unknown) => {
-                let detail = "this token is not known: it is mistyped, or it was revoked";
-                Err(Fault::new(Code::Unauthorized, detail))
-            }
-        }
+        let grant = app.access.check(presented);
+        grant.map(Caller).map_err(|denied| Fault::new(Code::Unauthorized, denied.to_string()))
     }
 }
 

@@ -8,7 +8,7 @@ use punctual_node::access::Role;
 use punctual_node::{Settle, Settled};
 use punctual_wire as wire;
 
-use super::tasks::check_batch;
+use super::tasks::{check_batch, part};
 use crate::app::Shared;
 use crate::fault::{Code, Fault};
 use crate::gate::Caller;
@@ -63,17 +63,7 @@ pub(crate) async fn settle(State(app): State<Shared>, caller: Caller, body: Json
     caller.needs(Role::Consume, None)?;
     let asked: wire::Actions = body.parse()?;
     check_batch(asked.actions.len(), &app)?;
-    let mut refused: Vec<Option<Fault>> = Vec::with_capacity(asked.actions.len());
-    let mut wanted = Vec::with_capacity(asked.actions.len());
-    for action in asked.actions {
-        match settle_of(action, &app.secret) {
-            Ok(settle) => {
-                wanted.push(settle);
-                refused.push(None);
-            }
-            Err(fault) => refused.push(Some(fault)),
-        }
-    }
+    let (refused, wanted) = part(asked.actions.into_iter().map(|action| settle_of(action, &app.secret)));
     let mut settled = app.handle.settle_many(wanted).await.into_iter();
     let result = |refused: Option<Fault>| {
         let settled = match refused {

@@ -60,9 +60,7 @@ pub(crate) async fn schedule(
     headers: HeaderMap,
     body: JsonBody,
 ) -> Result<Response, Fault> {
-    let mut task = translate::new_task(body.parse()?)?;
-    caller.needs(Role::Produce, Some(&task.topic))?;
-    Context::of(&headers).put_into(&mut task);
+    let mut task = admit(body.parse()?, &caller, &Context::of(&headers))?;
     if let (None, Some(id)) = (&task.id, headers.get("idempotency-key")) {
         let id = id.to_str().map_err(|_| Fault::invalid("Idempotency-Key", "it must be visible ASCII"))?;
         task.id = Some(name("Idempotency-Key", id)?);
@@ -86,24 +84,8 @@ pub(crate) async fn schedule_batch(
     let context = Context::of(&headers);
     let tasks = parse_batch(&body)?;
     check_batch(tasks.len(), &app)?;
-    let mut refused: Vec<Option<Fault>> = Vec::with_capacity(tasks.len());
-    let mut topics = Vec::with_capacity(tasks.len());
-    let mut wanted = Vec::with_capacity(tasks.len());
-    for task in tasks {
-        let task = task.and_then(translate::new_task).and_then(|mut task: Task| {
-            caller.needs(Role::Produce, Some(&task.topic))?;
-            context.put_into(&mut task);
-            Ok(task)
-        });
-        match task {
-            Ok(task) => {
-                topics.push(task.topic.clone());
-                wanted.push(task);
-                refused.push(None);
-            }
-            Err(fault) => refused.push(Some(fault)),
-        }
-    }
+    let (refused, wanted) = part(tasks.into_iter().map(|task| admit(task?, &caller, &context)));
+    let topics: Vec<Name> = wanted.iter().map(|task| task.topic.clone()).collect();
     let outcomes = app.handle.schedule_many(wanted).await;
     let mut done = topics.iter().zip(outcomes);
     let mut out = br#"{"results":["#.to_vec();
@@ -126,6 +108,14 @@ pub(crate) async fn schedule_batch(
     Ok(crate::output::json_bytes(StatusCode::OK, out))
 }
 
+/// A task that this caller may schedule, with the trace context of the request.
+fn admit(task: wire::NewTask, caller: &Caller, context: &Context) -> Result<Task, Fault> {
+    let mut task = translate::new_task(task)?;
+    caller.needs(Role::Produce, Some(&task.topic))?;
+    context.put_into(&mut task);
+    Ok(task)
+}
+
 /// The tasks of a batch. If one of them cannot be read, the others still can.
 fn parse_batch(body: &JsonBody) -> Result<Vec<Result<wire::NewTask, Fault>>, Fault> {
     #[derive(Deserialize)]
@@ -140,6 +130,16 @@ fn parse_batch(body: &JsonBody) -> Result<Vec<Result<wire::NewTask, Fault>>, Fau
     let pieces: Pieces<'_> = serde_json::from_slice(body.bytes()).map_err(|error| bad_json(&error))?;
     let task = |piece: &RawValue| serde_json::from_str(piece.get()).map_err(|error| bad_json(&error));
     Ok(pieces.tasks.into_iter().map(task).collect())
+}
+
+/// Parts what is let in from what is refused. Each has its entry among the refused, in its order: a fault, or none.
+pub(super) fn part<T>(items: impl ExactSizeIterator<Item = Result<T, Fault>>) -> (Vec<Option<Fault>>, Vec<T>) {
+    let mut wanted = Vec::with_capacity(items.len());
+    let mut refused = Vec::with_capacity(items.len());
+    for item in items {
+        refused.push(item.map(|item| wanted.push(item)).err());
+    }
+    (refused, wanted)
 }
 
 /// Refuses what is too much for one request.
@@ -267,6 +267,14 @@ pub(crate) struct OfQueue {
     queue: Option<String>,
 }
 
+/// What an operator means, if they may, and what the audit calls it.
+fn select(caller: &Caller, topic: Name, id: Name, of: &OfQueue) -> Result<(Selected, String), Fault> {
+    caller.needs(Role::Operate, Some(&topic))?;
+    let subject = format!("{topic}/{id}");
+    let queue = maybe_name("queue", of.queue.as_deref())?;
+    Ok((Selected { topic, id, queue }, subject))
+}
+
 /// Hand a dead letter or a finished task out again.
 #[utoipa::path(post, path = "/v1/tasks/{topic}/{id}/replay", tag = "tasks",
     params(("topic" = wire::Name, Path, description = "Its topic."), ("id" = wire::Name, Path, description = "Its id."), OfQueue),
@@ -277,10 +285,8 @@ pub(crate) async fn replay(
     Names([topic, id]): Names<2>,
     Query(of): Query<OfQueue>,
 ) -> Result<StatusCode, Fault> {
-    caller.needs(Role::Operate, Some(&topic))?;
-    let subject = format!("{topic}/{id}");
-    let queue = maybe_name("queue", of.queue.as_deref())?;
-    app.handle.replay(Selected { topic, id, queue }).await?;
+    let (selected, subject) = select(&caller, topic, id, &of)?;
+    app.handle.replay(selected).await?;
     caller.audit("replay", &subject);
     Ok(StatusCode::NO_CONTENT)
 }
@@ -295,10 +301,8 @@ pub(crate) async fn purge(
     Names([topic, id]): Names<2>,
     Query(of): Query<OfQueue>,
 ) -> Result<StatusCode, Fault> {
-    caller.needs(Role::Operate, Some(&topic))?;
-    let subject = format!("{topic}/{id}");
-    let queue = maybe_name("queue", of.queue.as_deref())?;
-    app.handle.purge(Selected { topic, id, queue }).await?;
+    let (selected, subject) = select(&caller, topic, id, &of)?;
+    app.handle.purge(selected).await?;
     caller.audit("purge", &subject);
     Ok(StatusCode::NO_CONTENT)
 }
