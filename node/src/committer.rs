@@ -4,7 +4,8 @@
 //! its shard before it, are durable. Once a batch of a shard fails, nothing that the shard sent
 //! under the same fence is written or answered any more: its memory was ahead of the store.
 
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::Instant;
 
 use punctual_core::store::{Batch, Fence, ShardId, StoreError};
@@ -34,8 +35,12 @@ pub(crate) struct Pipeline {
 #[derive(Default)]
 struct Waiting {
     sent: Vec<Sent>,
+    /// The committer, while its thread sleeps: who has something to commit may do it at once.
+    at_rest: Option<Committer>,
     is_asleep: bool,
     is_closed: bool,
+    /// A commit has panicked.
+    is_broken: bool,
 }
 
 impl Pipeline {
@@ -55,42 +60,121 @@ impl Pipeline {
         self.bell.notify_one();
     }
 
-    /// All that waits, as soon as something does; `None` when nothing more comes.
-    fn take(&self) -> Option<Vec<Sent>> {
+    /// All that waits, as soon as something does; `None` when nothing more comes or nothing more may be written.
+    fn take(&self, committer: Committer) -> Option<(Vec<Sent>, Committer)> {
         let mut state = lock(&self.state);
-        while state.sent.is_empty() {
-            if state.is_closed {
-                return None;
+        state.at_rest = Some(committer);
+        while !state.is_broken {
+            if state.is_wanted()
+                && let Some(committer) = state.at_rest.take()
+            {
+                let sent = std::mem::take(&mut state.sent);
+                return (!sent.is_empty()).then_some((sent, committer));
             }
-            state.is_asleep = true;
-            state = self.bell.wait(state).unwrap_or_else(PoisonError::into_inner);
-            state.is_asleep = false;
+            state = self.sleep(state);
         }
-        Some(std::mem::take(&mut state.sent))
+        None
+    }
+
+    /// Lets go of all that waits and comes, until nothing more does.
+    fn discard(&self) {
+        let mut state = lock(&self.state);
+        state.at_rest = None;
+        loop {
+            let sent = std::mem::take(&mut state.sent);
+            if sent.is_empty() && state.is_closed {
+                return;
+            }
+            drop(state);
+            drop(sent);
+            state = lock(&self.state);
+            if !state.is_wanted() {
+                state = self.sleep(state);
+            }
+        }
+    }
+
+    fn sleep<'a>(&self, mut state: MutexGuard<'a, Waiting>) -> MutexGuard<'a, Waiting> {
+        state.is_asleep = true;
+        state = self.bell.wait(state).unwrap_or_else(PoisonError::into_inner);
+        state.is_asleep = false;
+        state
+    }
+
+    /// The committer, if it rests and nobody is before.
+    fn borrow(&self) -> Option<Borrowed<'_>> {
+        let mut state = lock(&self.state);
+        if !state.sent.is_empty() {
+            return None;
+        }
+        state.at_rest.take().map(|committer| Borrowed { pipeline: self, committer: Some(committer) })
+    }
+}
+
+impl Waiting {
+    fn is_wanted(&self) -> bool {
+        !self.sent.is_empty() || self.is_closed || self.is_broken
+    }
+}
+
+/// The committer in the hands of somebody who has something to commit. If that ends in a panic, nothing more
+/// is written.
+struct Borrowed<'a> {
+    pipeline: &'a Pipeline,
+    committer: Option<Committer>,
+}
+
+impl Drop for Borrowed<'_> {
+    fn drop(&mut self) {
+        let mut state = lock(&self.pipeline.state);
+        if thread::panicking() {
+            state.is_broken = true;
+        } else {
+            state.at_rest = self.committer.take();
+        }
+        let was_asleep = state.is_wanted() && std::mem::take(&mut state.is_asleep);
+        drop(state);
+        if was_asleep {
+            self.pipeline.bell.notify_one();
+        }
+    }
+}
+
+impl Shared {
+    /// Makes a step durable: here and now if the committer rests and nothing waits to be stepped; else
+    /// the committer does it while the next step is taken.
+    pub fn commit(&self, sent: Sent) {
+        let borrowed = if self.inbox(sent.shard).is_quiet() { self.pipeline.borrow() } else { None };
+        match borrowed {
+            Some(mut borrowed) => {
+                borrowed.committer.as_mut().expect("it is given back at the end").commit(self, vec![sent]);
+            }
+            None => self.pipeline.send(sent),
+        }
     }
 }
 
 /// Commits until nothing more comes.
 pub(crate) fn run(shared: &Arc<Shared>) {
-    let mut committer = Committer { shared, lost: vec![None; shared.inboxes.len()] };
-    while let Some(sent) = shared.pipeline.take() {
-        committer.commit(sent);
+    let mut committer = Committer { lost: vec![None; shared.inboxes.len()] };
+    while let Some((sent, taken)) = shared.pipeline.take(committer) {
+        committer = taken;
+        committer.commit(shared, sent);
     }
 }
 
 /// Lets go of what waits, after the committer came to grief: who waits for it hears that its outcome is unknown.
 pub(crate) fn drain(shared: &Arc<Shared>) {
-    while shared.pipeline.take().is_some() {}
+    shared.pipeline.discard();
 }
 
-struct Committer<'a> {
-    shared: &'a Shared,
+struct Committer {
     /// By shard: the latest fence under which a batch has failed, and why.
     lost: Vec<Option<(Fence, String)>>,
 }
 
-impl Committer<'_> {
-    fn commit(&mut self, mut sent: Vec<Sent>) {
+impl Committer {
+    fn commit(&mut self, shared: &Shared, mut sent: Vec<Sent>) {
         let mut round = Round::default();
         let mut batches: Vec<Batch> = Vec::with_capacity(sent.len());
         // By step: which of the batches is its own.
@@ -100,7 +184,7 @@ impl Committer<'_> {
             own.push(batch.as_ref().map(|_| batches.len()));
             batches.extend(batch);
         }
-        let verdicts = self.write(batches, &mut round);
+        let verdicts = write(shared, batches, &mut round);
         let mut kept = Vec::with_capacity(sent.len());
         for (sent, own) in sent.into_iter().zip(own) {
             let failure = own.and_then(|own| match &verdicts {
@@ -109,13 +193,13 @@ impl Committer<'_> {
             });
             if let Some(why) = failure {
                 round.failed = true;
-                self.lose(sent.shard, sent.fence, why);
+                self.lose(shared, sent.shard, sent.fence, why);
             }
             match self.why_lost(sent.shard, sent.fence) {
                 Some(why) => {
                     let error = Error::unknown_outcome(why);
                     for (caller, _) in sent.output.answers {
-                        self.shared.answer(caller, Err(error.clone()));
+                        shared.answer(caller, Err(error.clone()));
                     }
                 }
                 None => kept.push(sent),
@@ -125,39 +209,21 @@ impl Committer<'_> {
         let marks: Vec<(ShardId, Fence, u64)> =
             kept.iter().map(|sent| (sent.shard, sent.fence, sent.output.step)).collect();
         for (shard, fence, step) in latest(&marks) {
-            self.shared.inbox(shard).committed(fence, step);
+            shared.inbox(shard).committed(fence, step);
         }
         for sent in kept {
-            self.let_out(sent, &mut round);
+            let_out(shared, sent, &mut round);
         }
         for (shard, fence, step) in latest(&marks) {
-            self.shared.inbox(shard).answered(fence, step);
+            shared.inbox(shard).answered(fence, step);
         }
-        self.shared.meter.add(&round);
-        self.shared.watchers.tell(round.happened.into_iter().map(|(events, _)| events));
-    }
-
-    fn write(
-        &self,
-        batches: Vec<Batch>,
-        round: &mut Round,
-    ) -> Result<Vec<Result<(), punctual_core::store::Fenced>>, StoreError> {
-        if batches.is_empty() {
-            return Ok(Vec::new());
-        }
-        let changes = batches.iter().map(|batch| batch.changes.len()).sum();
-        let begun = Instant::now();
-        let verdicts = self.shared.store.commit(batches);
-        round.commit = Some((begun.elapsed(), changes));
-        if let Err(StoreError::Poisoned(why)) = &verdicts {
-            self.shared.poison(why);
-        }
-        verdicts
+        shared.meter.add(&round);
+        shared.watchers.tell(round.happened.into_iter().map(|(events, _)| events));
     }
 
     /// The shard's memory is ahead of the store, and is dropped.
-    fn lose(&mut self, shard: ShardId, fence: Fence, why: String) {
-        self.shared.inbox(shard).failed(fence, &why);
+    fn lose(&mut self, shared: &Shared, shard: ShardId, fence: Fence, why: String) {
+        shared.inbox(shard).failed(fence, &why);
         self.lost[usize::from(shard.0)] = Some((fence, why));
     }
 
@@ -165,36 +231,54 @@ impl Committer<'_> {
         let (lost, why) = self.lost[usize::from(shard.0)].as_ref()?;
         (fence <= *lost).then_some(why)
     }
-
-    /// Lets out what a durable step has to say.
-    fn let_out(&self, sent: Sent, round: &mut Round) {
-        let Output { answers, forwards, rates, events, gone, .. } = sent.output;
-        round.steps += 1;
-        round.answers += answers.len();
-        round.happened.push((events, gone));
-        for (topic, rate) in rates {
-            self.shared.entrances.limit(&topic, rate);
-        }
-        for (caller, reply) in answers {
-            if let Ok(Answer::Reserved(deliveries)) = &reply
-                && !deliveries.is_empty()
-            {
-                let micros = self.shared.clock.micros();
-                deliveries.iter().for_each(|delivery| round.note(delivery, micros));
-            }
-            self.shared.answer(caller, reply.map_err(Error::Refused));
-        }
-        for forward in forwards {
-            let to = shard_of(&forward.task.topic, &forward.id, self.shared.config.shards);
-            let schedule = Schedule { task: forward.task, id: forward.id, id_is_new: false };
-            let caller = Caller::Forwarder(sent.shard, forward.key);
-            self.shared.inbox(to).tell(Command::Schedule(Box::new(schedule)), caller);
-        }
-    }
 }
 
 /// The latest step of each shard, given all in order.
 fn latest(marks: &[(ShardId, Fence, u64)]) -> impl Iterator<Item = (ShardId, Fence, u64)> {
     let is_last = |index: usize| marks[index + 1..].iter().all(|(shard, _, _)| *shard != marks[index].0);
     (0..marks.len()).filter(move |index| is_last(*index)).map(|index| marks[index])
+}
+
+fn write(
+    shared: &Shared,
+    batches: Vec<Batch>,
+    round: &mut Round,
+) -> Result<Vec<Result<(), punctual_core::store::Fenced>>, StoreError> {
+    if batches.is_empty() {
+        return Ok(Vec::new());
+    }
+    let changes = batches.iter().map(|batch| batch.changes.len()).sum();
+    let begun = Instant::now();
+    let verdicts = shared.store.commit(batches);
+    round.commit = Some((begun.elapsed(), changes));
+    if let Err(StoreError::Poisoned(why)) = &verdicts {
+        shared.poison(why);
+    }
+    verdicts
+}
+
+/// Lets out what a durable step has to say.
+fn let_out(shared: &Shared, sent: Sent, round: &mut Round) {
+    let Output { answers, forwards, rates, events, gone, .. } = sent.output;
+    round.steps += 1;
+    round.answers += answers.len();
+    round.happened.push((events, gone));
+    for (topic, rate) in rates {
+        shared.entrances.limit(&topic, rate);
+    }
+    for (caller, reply) in answers {
+        if let Ok(Answer::Reserved(deliveries)) = &reply
+            && !deliveries.is_empty()
+        {
+            let micros = shared.clock.micros();
+            deliveries.iter().for_each(|delivery| round.note(delivery, micros));
+        }
+        shared.answer(caller, reply.map_err(Error::Refused));
+    }
+    for forward in forwards {
+        let to = shard_of(&forward.task.topic, &forward.id, shared.config.shards);
+        let schedule = Schedule { task: forward.task, id: forward.id, id_is_new: false };
+        let caller = Caller::Forwarder(sent.shard, forward.key);
+        shared.inbox(to).tell(Command::Schedule(Box::new(schedule)), caller);
+    }
 }

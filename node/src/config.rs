@@ -24,6 +24,10 @@ pub struct NodeConfig {
     /// How many steps of a shard may wait for their commit while the next one forms. More would not
     /// be faster: what waits longer makes the next batch larger.
     pub in_flight: usize,
+    /// Whether a caller who finds the node at rest takes the step itself, up to the commit, in its own thread: a
+    /// lone request is answered sooner so, but its thread waits for the disk. For runtimes of several threads, and
+    /// only heeded with one shard.
+    pub callers_step: bool,
     /// How each shard works. Each gets a seed of its own from the one in here, and the number of
     /// shards from above.
     pub shard: ShardConfig,
@@ -52,6 +56,7 @@ impl NodeConfig {
             inbox: 1 << 14,
             step: 4_096,
             in_flight: 3,
+            callers_step: false,
             shard: ShardConfig::default(),
             ownership: Millis::from_secs(10),
             recheck: Duration::from_secs(1),

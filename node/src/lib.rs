@@ -70,6 +70,7 @@ mod routing;
 mod runner;
 mod shared;
 mod stats;
+mod turn;
 mod watch;
 
 pub use archive::{Archive, ArchiveStats};

@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::inbox::sleep_until;
 use crate::lock::lock;
 use crate::shared::Shared;
+use crate::turn::Duty;
 
 pub(crate) struct Lobby {
     room: Mutex<Room>,
@@ -39,8 +40,12 @@ impl Lobby {
 }
 
 impl Shared {
-    /// Lets a consumer wait.
-    pub fn post(&self, reserve: Reserve, consumer: oneshot::Sender<Outcome>) -> Result<Ticket, Error> {
+    /// Lets a consumer wait, who may have to take a turn of a shard that looks what it has.
+    pub fn post(
+        self: &Arc<Shared>,
+        reserve: Reserve,
+        consumer: oneshot::Sender<Outcome>,
+    ) -> Result<(Ticket, Option<Duty>), Error> {
         let until = reserve.until;
         let mut room = self.lobby.room();
         if let Some(error) = &room.closed {
@@ -59,11 +64,12 @@ impl Shared {
         if call_usher {
             self.lobby.bell.notify_one();
         }
+        let mut duty = None;
         for shard in &posted.ask {
-            self.inbox(*shard).look();
+            duty = Duty::of(self.inbox(*shard).look(), self, *shard);
         }
         self.send_home(over);
-        Ok(posted.ticket)
+        Ok((posted.ticket, duty))
     }
 
     /// A shard is not here any more.

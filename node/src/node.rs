@@ -41,7 +41,7 @@ impl Node {
         let mut claimed = Vec::new();
         match open_all(&config, &*store, &*clock, &mut claimed) {
             Ok(shards) => {
-                let inbox = |(fence, at): &(Fence, Instant)| Inbox::new(config.inbox, *fence, *at);
+                let inbox = |(fence, at): &(Fence, Instant)| Inbox::new(&config, *fence, *at);
                 let inboxes = claimed.iter().map(inbox).collect();
                 let shared = Arc::new(Shared::new(config, store, clock, inboxes));
                 Node::run(shared, shards, &claimed)

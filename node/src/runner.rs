@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use punctual_core::store::{Claim, Fence, ShardId, StoreError};
-use punctual_core::{Answer, OpenError, Output, Request, Shard, ShardConfig, Timestamp};
+use punctual_core::{OpenError, Shard, ShardConfig, Timestamp};
 
 use crate::caller::Caller;
-use crate::committer::Sent;
 use crate::config::NodeConfig;
 use crate::error::Error;
-use crate::inbox::{Inbox, Plan, Turn};
+use crate::inbox::{Inbox, Turn};
 use crate::shared::Shared;
+use crate::turn::Running;
 
 /// The first wait before a lost shard is claimed again, and the longest.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
@@ -31,14 +31,10 @@ pub(crate) fn shard_config(config: &NodeConfig, shard: ShardId) -> ShardConfig {
 pub(crate) fn run(shared: &Arc<Shared>, shard: Shard<Caller>, fence: Fence) {
     let mut runner = Runner { shared, id: shard.id(), inbox: shared.inbox(shard.id()), fence };
     let mut shard = Some(shard);
-    while let Some(mut running) = shard.take() {
-        match runner.work(&mut running) {
+    while let Some(opened) = shard.take() {
+        match runner.work(Running::new(opened, runner.fence, &shared.config)) {
             Ok(()) => return runner.release(),
-            Err(why) => {
-                let now = running.now();
-                drop(running);
-                shard = runner.open_again(why, now);
-            }
+            Err((why, now)) => shard = runner.open_again(why, now),
         }
     }
 }
@@ -51,71 +47,26 @@ struct Runner<'a> {
 }
 
 impl Runner<'_> {
-    /// Takes steps until the node stops. Comes back with a reason if the shard's memory cannot be trusted any more.
-    fn work(&self, shard: &mut Shard<Caller>) -> Result<(), String> {
-        let config = &self.shared.config;
-        let mut plan = Plan {
-            wake: Timestamp::ZERO,
-            sent: 0,
-            settled: 0,
-            in_flight: config.in_flight as u64,
-            step: config.step,
-            recheck: config.recheck,
-        };
+    /// Takes turns until the node stops. Comes back with a reason if the shard's memory cannot be trusted
+    /// any more, and with the shard's time.
+    fn work(&self, mut running: Box<Running>) -> Result<(), (String, Timestamp)> {
         loop {
-            let (requests, settled) = match self.inbox.next(&*self.shared.clock, &plan) {
+            let turn;
+            (running, turn) = self.inbox.next(&*self.shared.clock, running);
+            let (requests, settled) = match turn {
                 Turn::Step(requests, settled) => (requests, settled),
-                Turn::Failed(why) => return Err(why),
+                Turn::Failed(why) => return Err((why, running.shard.now())),
                 Turn::Stop => return Ok(()),
             };
-            if settled > plan.settled {
-                shard.committed(settled);
-                plan.settled = settled;
-            }
-            let output = match self.step(shard, requests) {
-                Ok(output) => output,
-                Err(error) => {
-                    if let StoreError::Poisoned(why) = &error {
-                        self.shared.poison(why);
-                    }
-                    // What was sent before is not touched by this, and may still become durable.
-                    self.inbox.settle(plan.sent, plan.settled);
-                    return Err(error.to_string());
+            if let Err(error) = running.turn(self.shared, requests, settled) {
+                if let StoreError::Poisoned(why) = &error {
+                    self.shared.poison(why);
                 }
-            };
-            // The shard's time may be ahead of a clock that was set back.
-            plan.wake = if output.wake <= shard.now() { Timestamp::ZERO } else { output.wake };
-            let step = output.step;
-            if plan.sent == plan.settled && says_nothing(&output) {
-                shard.committed(step);
-                plan.settled = step;
-            } else {
-                self.shared.pipeline.send(Sent { shard: self.id, fence: self.fence, output });
+                // What was sent before is not touched by this, and may still become durable.
+                self.inbox.settle(running.plan.sent, running.plan.settled);
+                return Err((error.to_string(), running.shard.now()));
             }
-            plan.sent = step;
         }
-    }
-
-    fn step(&self, shard: &mut Shard<Caller>, requests: Vec<Request<Caller>>) -> Result<Output<Caller>, StoreError> {
-        let Shared { store, clock, lobby, .. } = self.shared;
-        let now = clock.now();
-        let mut needs = shard.prepare(now, requests, &lobby.room().board);
-        while !needs.is_empty() {
-            needs = shard.supply(needs.read(&**store, self.id)?);
-        }
-        shard.apply();
-        let mut over = Vec::new();
-        let mut room = lobby.room();
-        shard.serve(&mut room.board);
-        if !room.board.is_empty() {
-            // While this step was under way the usher may have passed over a consumer that waited
-            // for this shard to look.
-            over = room.board.expire(clock.now());
-        }
-        drop(room);
-        let mut output = shard.finish();
-        output.answers.extend(over.into_iter().map(|caller| (caller, Ok(Answer::Reserved(Vec::new())))));
-        Ok(output)
     }
 
     /// Tells everybody that the shard is gone, and gets it back; `None` if the node stops before.
@@ -174,13 +125,4 @@ impl Runner<'_> {
     fn release(&self) {
         _ = self.shared.store.release(self.id, self.fence);
     }
-}
-
-/// Whether nobody has to hear of a step, and nothing is to be written.
-fn says_nothing(output: &Output<Caller>) -> bool {
-    output.batch.is_none()
-        && output.answers.is_empty()
-        && output.forwards.is_empty()
-        && output.rates.is_empty()
-        && output.events.is_empty()
 }

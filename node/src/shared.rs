@@ -1,10 +1,11 @@
 //! What the threads and the handles of a node share.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use punctual_core::store::{ShardId, Store, StoreError};
 use punctual_core::{Answer, Back, Clock, Command, Millis, Name, view};
+use tokio::sync::SetOnce;
 
 use crate::archive::Archiving;
 use crate::caller::{Caller, Outcome};
@@ -41,7 +42,7 @@ pub(crate) struct Shared {
     /// Held by whoever changes settings, so that two changes do not cross on their way to the shards.
     pub settings: tokio::sync::Mutex<()>,
     /// Why the node has stopped answering.
-    poison: OnceLock<String>,
+    poison: SetOnce<String>,
 }
 
 impl Shared {
@@ -60,7 +61,7 @@ impl Shared {
             archiving: Archiving::default(),
             known_queues: RwLock::default(),
             settings: tokio::sync::Mutex::new(()),
-            poison: OnceLock::new(),
+            poison: SetOnce::new(),
             clock,
             config,
         }
@@ -80,6 +81,11 @@ impl Shared {
         self.poison.get().map(String::as_str)
     }
 
+    /// Waits until the node has stopped answering, and says why.
+    pub async fn until_poisoned(&self) -> &str {
+        self.poison.wait().await
+    }
+
     /// Whether the node answers.
     pub fn check(&self) -> Result<(), Error> {
         self.poisoned().map_or(Ok(()), |why| Err(Error::nothing_done(why)))
@@ -93,7 +99,9 @@ impl Shared {
 
     /// The node cannot vouch for its data any more: it stops answering.
     pub fn poison(&self, why: &str) {
-        let why = self.poison.get_or_init(|| format!("the node has stopped answering and must be restarted: {why}"));
+        // The first reason counts.
+        _ = self.poison.set(format!("the node has stopped answering and must be restarted: {why}"));
+        let Some(why) = self.poisoned() else { return };
         for inbox in &self.inboxes {
             if let Some((fence, _)) = inbox.claim() {
                 inbox.failed(fence, why);

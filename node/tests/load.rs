@@ -9,12 +9,22 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use punctual_core::Millis;
-use stage::{PATIENCE, Stage, task, wait_for};
+use punctual_node::NodeConfig;
+use stage::{PATIENCE, Stage, config, task, wait_for};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn each_of_ten_thousand_tasks_is_acknowledged_exactly_once() {
+    work_off(config(4)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn so_it_is_where_callers_take_steps() {
+    work_off(NodeConfig { callers_step: true, ..config(1) }).await;
+}
+
+async fn work_off(config: NodeConfig) {
     const TASKS: usize = 10_000;
-    let Stage { handle, node, .. } = Stage::new(4);
+    let Stage { handle, node, .. } = Stage::with(config);
     let done: Arc<Mutex<BTreeMap<String, u32>>> = Arc::default();
     let consumers: Vec<_> = (0..8)
         .map(|_| {

@@ -36,7 +36,7 @@ struct Reach {
     #[arg(long, global = true, env = "PUNCTUAL_CA", value_name = "FILE", hide_env_values = true)]
     ca: Option<PathBuf>,
     /// Print JSON.
-    #[arg(long, global = true, help_heading = "Options")]
+    #[arg(long, global = true, help_heading = "Output")]
     json: bool,
 }
 

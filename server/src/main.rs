@@ -7,6 +7,7 @@ mod config;
 mod failure;
 mod logs;
 mod metrics;
+mod private_file;
 mod serve;
 mod tls;
 mod token;
@@ -15,9 +16,9 @@ mod trace;
 
 use std::process::ExitCode;
 
-// Many small allocations of many threads; the system's allocator would hold on to what they leave behind.
+// Rows are allocated in one thread and let go in another; this one gives that memory back to the system, too.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
     cli::run()

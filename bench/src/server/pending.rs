@@ -1,7 +1,9 @@
 //! Many tasks that wait for a far time: what each costs in memory, and how soon the server is back after kill -9.
 
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use tokio::time::sleep;
 
 use super::running::Running;
 use super::scheduling::{BATCH, BATCH_CONNECTIONS, schedule};
@@ -30,7 +32,19 @@ pub async fn pending(running: &mut Running, tasks: u64) -> io::Result<Pending> {
     Ok(Pending { loaded: each(loaded), restarted: each(restarted), back_after })
 }
 
+/// The memory when nothing moves it any more: servers and their allocators give it back in their own time.
 async fn settled_memory(running: &Running) -> u64 {
+    const SAME_FOR: Duration = Duration::from_secs(12);
+    const AT_MOST: Duration = Duration::from_secs(90);
     running.settle().await;
+    let started = Instant::now();
+    let mut seen = (running.memory(), started);
+    while seen.1.elapsed() < SAME_FOR && started.elapsed() < AT_MOST {
+        sleep(Duration::from_millis(500)).await;
+        let memory = running.memory();
+        if memory.abs_diff(seen.0) > 1 << 20 {
+            seen = (memory, Instant::now());
+        }
+    }
     running.memory()
 }

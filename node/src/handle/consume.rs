@@ -103,8 +103,11 @@ impl Handle {
     async fn wait(&self, reserve: Reserve) -> Result<Vec<Delivery>, Error> {
         self.check_queues(&reserve)?;
         let (sender, receiver) = oneshot::channel();
-        let ticket = self.shared.post(reserve, sender)?;
+        let (ticket, duty) = self.shared.post(reserve, sender)?;
         let mut waiting = Waiting { shared: &self.shared, ticket: Some(ticket), receiver };
+        if let Some(duty) = duty {
+            duty.keep().await;
+        }
         let outcome = (&mut waiting.receiver).await;
         waiting.ticket = None;
         let outcome = outcome.unwrap_or_else(|_| Err(self.shared.lost()));

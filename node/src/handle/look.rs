@@ -80,6 +80,12 @@ impl Handle {
         self.shared.inboxes.iter().try_for_each(Inbox::ready)
     }
 
+    /// Waits until the node has stopped answering for good, and says why: a sync has failed, or a bug was met. It can
+    /// only be started again then.
+    pub async fn until_broken(&self) -> String {
+        self.shared.until_poisoned().await.to_owned()
+    }
+
     /// Watches what happens from now on: each event as soon as it is durable.
     pub fn watch(&self) -> Watch {
         self.shared.watchers.watch()

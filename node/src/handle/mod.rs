@@ -20,6 +20,7 @@ use tokio::sync::oneshot;
 use crate::caller::{Caller, Outcome, Outcomes, Share};
 use crate::error::Error;
 use crate::shared::Shared;
+use crate::turn::Duty;
 
 /// Gives commands to a node. Cheap to clone, and works on any async runtime;
 /// [`block_on`](crate::block_on) does without one.
@@ -48,6 +49,12 @@ macro_rules! answered {
 }
 use answered;
 
+/// Commands that are on their way.
+struct Sent {
+    outcomes: oneshot::Receiver<Outcomes>,
+    duty: Option<Duty>,
+}
+
 impl Handle {
     pub(crate) fn new(shared: Arc<Shared>) -> Handle {
         Handle { shared }
@@ -67,7 +74,10 @@ impl Handle {
         let answer = async {
             self.shared.check()?;
             let (sender, receiver) = oneshot::channel();
-            self.shared.inbox(shard).push(command, Caller::One(sender))?;
+            let next = self.shared.inbox(shard).push(command, Caller::One(sender))?;
+            if let Some(duty) = Duty::of(next, &self.shared, shard) {
+                duty.keep().await;
+            }
             receiver.await.unwrap_or_else(|_| Err(self.shared.lost()))
         };
         self.counted(answer.await)
@@ -82,16 +92,16 @@ impl Handle {
     /// Sends commands to their shards, each as if it came alone, and waits for all the answers; an
     /// error among the commands is its own answer.
     async fn ask_many(&self, commands: Vec<Result<(ShardId, Command), Error>>) -> Vec<Outcome> {
-        let receiver = self.send(commands, true);
-        let outcomes = self.collect(receiver).await.into_iter();
+        let sent = self.send(commands, true);
+        let outcomes = self.collect(sent).await.into_iter();
         outcomes.map(|outcome| self.counted(outcome)).collect()
     }
 
     /// Sends commands to several shards and waits for all the answers. They are not refused for want
     /// of room, so that they do not get through to some of the shards only.
     pub(crate) async fn ask_several(&self, commands: Vec<(ShardId, Command)>) -> Vec<Outcome> {
-        let receiver = self.send(commands.into_iter().map(Ok).collect(), false);
-        self.collect(receiver).await
+        let sent = self.send(commands.into_iter().map(Ok).collect(), false);
+        self.collect(sent).await
     }
 
     /// Sends a command to all shards and waits for all the answers, in the order of the shards.
@@ -99,7 +109,7 @@ impl Handle {
         self.ask_several(self.shared.shards().map(|(shard, _)| (shard, command.clone())).collect()).await
     }
 
-    fn send(&self, commands: Vec<Result<(ShardId, Command), Error>>, is_bounded: bool) -> oneshot::Receiver<Outcomes> {
+    fn send(&self, commands: Vec<Result<(ShardId, Command), Error>>, is_bounded: bool) -> Sent {
         let (shares, receiver) = Share::round(commands.len());
         let mut by_shard: Vec<Vec<Request<Caller>>> = self.shared.inboxes.iter().map(|_| Vec::new()).collect();
         let healthy = self.shared.check();
@@ -111,19 +121,27 @@ impl Handle {
                 Err(error) => share.answer(Err(error)),
             }
         }
-        for (inbox, requests) in self.shared.inboxes.iter().zip(by_shard) {
-            let refused = if requests.is_empty() { None } else { inbox.push_all(requests, is_bounded) };
-            if let Some((requests, error)) = refused {
-                for request in requests {
-                    self.shared.answer(request.reply, Err(error.clone()));
+        let mut duty = None;
+        for ((shard, inbox), requests) in
+            self.shared.shards().zip(by_shard).filter(|(_, requests)| !requests.is_empty())
+        {
+            match inbox.push_all(requests, is_bounded) {
+                Ok(next) => duty = Duty::of(next, &self.shared, shard),
+                Err((requests, error)) => {
+                    for request in requests {
+                        self.shared.answer(request.reply, Err(error.clone()));
+                    }
                 }
             }
         }
-        receiver
+        Sent { outcomes: receiver, duty }
     }
 
-    async fn collect(&self, receiver: oneshot::Receiver<Outcomes>) -> Vec<Outcome> {
-        let outcomes = receiver.await.expect("a round ends when the last of its shares is answered or dropped");
+    async fn collect(&self, sent: Sent) -> Vec<Outcome> {
+        if let Some(duty) = sent.duty {
+            duty.keep().await;
+        }
+        let outcomes = sent.outcomes.await.expect("a round ends when the last of its shares is answered or dropped");
         outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(|| Err(self.shared.lost()))).collect()
     }
 }

@@ -17,7 +17,7 @@ use sha2::{Digest, Sha256};
 use super::files::{ArchiveFile, Month, list};
 use super::piece::{Found, Pieces, Place, pack};
 use super::record::{finished_at, line};
-use crate::tokens::replace;
+use crate::private_file::replace;
 
 /// About how many bytes of lines go into one piece: much gains nothing, and readers unpack one at a time.
 const PIECE: usize = 1 << 20;

@@ -19,7 +19,7 @@ use punctual_wire::StoreSize;
 
 use crate::config::Config;
 use crate::failure::Failure;
-use crate::tokens::replace;
+use crate::private_file::replace;
 
 /// The data directory of a server.
 pub struct DataDirectory {

@@ -39,7 +39,7 @@ use crate::trace::Export;
 use data::DataDirectory;
 use signals::Signals;
 use sockets::Socket;
-use watchman::Watchman;
+use watchman::{Stop, Watchman};
 
 /// How long work that was left behind in the runtime may take to end.
 const LEFTOVERS: Duration = Duration::from_secs(1);
@@ -102,7 +102,7 @@ fn serve(effective: &Effective, export: Option<Export>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Serves until a signal comes, and stops in order.
+/// Serves until there is a reason to stop, and stops in order.
 async fn live(
     sockets: Vec<Socket>,
     certificate: Option<Arc<Certificate>>,
@@ -118,8 +118,13 @@ async fn live(
         doors.push(tokio::spawn(punctual_http::serve(socket.listener, tls.clone(), app.clone(), stopped.clone())));
     }
     drop(app);
-    let signal = watchman.until_stopped(&mut signals).await;
-    tracing::info!(signal, "stopping: nobody is let in any more, waiting consumers are answered");
+    let reason = watchman.until_stopped(&mut signals).await;
+    match &reason {
+        Stop::Signal(signal) => {
+            tracing::info!(signal, "stopping: nobody is let in any more, waiting consumers are answered");
+        }
+        Stop::Broken(why) => tracing::error!(why, "stopping: what is not on disk yet cannot be vouched for"),
+    }
     // Nobody may have to wait for what stopping waits for.
     tokio::spawn(async move {
         let signal = signals.next_stop().await;
@@ -136,14 +141,22 @@ async fn live(
             tracing::error!(%error, "a door did not close in order");
         }
     }
-    Ok(())
+    match reason {
+        Stop::Signal(_) => Ok(()),
+        Stop::Broken(why) => Err(Failure::Failed(why)),
+    }
+}
+
+/// How many threads serve connections.
+fn threads(config: &Config) -> usize {
+    match config.runtime.threads {
+        0 => thread::available_parallelism().map_or(1, usize::from),
+        threads => threads,
+    }
 }
 
 fn runtime(config: &Config) -> Result<Runtime, Failure> {
-    let threads = match config.runtime.threads {
-        0 => thread::available_parallelism().map_or(1, usize::from),
-        threads => threads,
-    };
+    let threads = threads(config);
     let runtime =
         Builder::new_multi_thread().worker_threads(threads).thread_name("punctual-serve").enable_all().build();
     runtime.map_err(|error| Failure::Failed(format!("the threads for connections could not be started: {error}")))
@@ -158,6 +171,8 @@ fn start_node(config: &Config, almanac: &Arc<Almanac>) -> Result<Node, Failure> 
     shard.limits.body_bytes = config.tasks.max_body.as_usize();
     let mut node = NodeConfig::new(config.node.name.clone()).shards(config.node.shards);
     node.inbox = config.node.inbox;
+    // One of the threads may wait for the disk then.
+    node.callers_step = threads(config) > 1;
     if let Some(directory) = &config.archive.directory {
         node.archive = Some(Arc::new(Archivist::open(directory, Time::now()).map_err(Failure::Failed)?));
         node.archive_every = config.archive.every.as_duration();

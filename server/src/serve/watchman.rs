@@ -22,9 +22,17 @@ pub struct Watchman {
     pub certificate: Option<Arc<Certificate>>,
 }
 
+/// Why the server stops.
+pub enum Stop {
+    /// It was told to, by this signal.
+    Signal(&'static str),
+    /// The node cannot vouch for its data any more; whoever looks after the process may start it again.
+    Broken(String),
+}
+
 impl Watchman {
-    /// Does its rounds until a signal says to stop, and says which one.
-    pub async fn until_stopped(self, signals: &mut Signals) -> &'static str {
+    /// Does its rounds until there is a reason to stop.
+    pub async fn until_stopped(self, signals: &mut Signals) -> Stop {
         let mut rounds = interval(ROUND);
         rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut seen = self.tokens_changed_at();
@@ -32,13 +40,14 @@ impl Watchman {
         loop {
             tokio::select! {
                 asked = signals.next() => match asked {
-                    Asked::Stop(signal) => return signal,
+                    Asked::Stop(signal) => return Stop::Signal(signal),
                     Asked::Reload => {
                         seen = self.tokens_changed_at();
                         self.reload_tokens();
                         self.reload_certificate();
                     }
                 },
+                why = self.handle.until_broken() => return Stop::Broken(why),
                 _ = rounds.tick() => {
                     let changed = self.tokens_changed_at();
                     if changed != seen {

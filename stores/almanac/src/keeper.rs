@@ -94,9 +94,13 @@ impl Shared {
             signals.wake = false;
             drop(signals);
             let is_quiet = quiet.round(self.recent_bytes.load(Ordering::Relaxed), self.config.recent());
+            // Memory is kept for the next rows only while there are some: neither what is spare now nor
+            // what becomes so.
+            if is_quiet {
+                lock(&self.state).spare = None;
+            }
             let tended = self.tend(is_quiet);
             if is_quiet {
-                // The memory is kept for the next rows only while there are some.
                 lock(&self.state).spare = None;
             }
             if tended.is_err() {

@@ -83,7 +83,7 @@ impl Client {
     }
 
     /// One transaction with all ids in one command and all bodies in another: in batches that takes half the time of a
-    /// script, and one at a time no longer.
+    /// script, and one at a time it takes no longer than one.
     pub async fn schedule_many(&mut self, due_ms: &[u64]) -> io::Result<()> {
         let ids: Vec<[u8; 16]> = due_ms.iter().map(|_| new_id()).collect();
         let out = &mut self.wire.out;

@@ -4,21 +4,32 @@
 //! system call only if it sleeps. Requests are bounded. What the node itself has to tell is not:
 //! it is bounded by what was taken in before, and must get through for the rest to go on.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+mod lending;
+mod resting;
+
+use lending::CALLERS_STEP;
+pub(crate) use lending::Next;
+pub(crate) use resting::{Turn, sleep_until};
+
+use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use punctual_core::store::Fence;
-use punctual_core::{Clock, Command, Request, Timestamp};
+use punctual_core::{Command, Request};
 
 use crate::caller::Caller;
+use crate::config::NodeConfig;
 use crate::error::Error;
 use crate::lock::lock;
+use crate::turn::Running;
 
 pub(crate) struct Inbox {
     state: Mutex<State>,
     bell: Condvar,
     /// How many requests may wait.
     room: usize,
+    /// Whether callers may borrow the shard.
+    lends: bool,
 }
 
 struct State {
@@ -39,6 +50,12 @@ struct State {
     failed: Option<String>,
     door: Door,
     rest: Rest,
+    /// The shard, while its runner rests.
+    at_rest: Option<Box<Running>>,
+    /// A caller has promised to take the next turn.
+    is_promised: bool,
+    /// When a caller took a turn last, others came with requests of their own.
+    has_company: bool,
 }
 
 enum Door {
@@ -60,37 +77,13 @@ enum Rest {
     Idle,
     /// A commit, or bad news.
     Commit,
-}
-
-/// What a runner knows before it sleeps.
-pub(crate) struct Plan {
-    /// When it wants to be woken; [`Timestamp::ZERO`] means that it has more to do at once.
-    pub wake: Timestamp,
-    /// The latest step it has handed to the committer.
-    pub sent: u64,
-    /// The latest step it knows to be settled.
-    pub settled: u64,
-    /// How many steps may be unsettled.
-    pub in_flight: u64,
-    /// How many requests it takes.
-    pub step: usize,
-    /// How soon a step of the wall clock has to be noticed.
-    pub recheck: Duration,
-}
-
-/// What a runner has to do now.
-pub(crate) enum Turn {
-    /// Take a step; the given one is durable.
-    Step(Vec<Request<Caller>>, u64),
-    /// Drop the shard: the store has failed it.
-    Failed(String),
-    /// All is done and durable, and the node is stopping.
-    Stop,
+    /// The shard, which a caller has borrowed.
+    Lent,
 }
 
 impl Inbox {
     /// The inbox of a shard that runs under this fence, claimed at this time.
-    pub fn new(room: usize, fence: Fence, claimed_at: Instant) -> Inbox {
+    pub fn new(config: &NodeConfig, fence: Fence, claimed_at: Instant) -> Inbox {
         let state = State {
             requests: Vec::new(),
             errands: Vec::new(),
@@ -102,38 +95,50 @@ impl Inbox {
             failed: None,
             door: Door::Open,
             rest: Rest::Awake,
+            at_rest: None,
+            is_promised: false,
+            has_company: false,
         };
-        Inbox { state: Mutex::new(state), bell: Condvar::new(), room }
+        // With several shards the committer joins what they have to write.
+        let lends = config.callers_step && config.shards == 1;
+        Inbox { state: Mutex::new(state), bell: Condvar::new(), room: config.inbox, lends }
     }
 
     /// Puts a request in, if there is room.
-    pub fn push(&self, command: Command, caller: Caller) -> Result<(), Error> {
+    pub fn push(&self, command: Command, caller: Caller) -> Result<Next, Error> {
         let mut state = lock(&self.state);
         state.check_door()?;
         if state.requests.len() >= self.room {
             return Err(Error::Overloaded);
         }
         state.requests.push(Request { command, reply: caller });
-        self.wake(state);
-        Ok(())
+        Ok(self.call(state))
     }
 
-    /// Puts requests in as long as there is room, or all of them if the bound does not apply; gives
-    /// back the others and why.
+    /// Puts requests in as long as there is room, or all of them if the bound does not apply; on an error gives
+    /// back those that are not in.
     pub fn push_all(
         &self,
         mut requests: Vec<Request<Caller>>,
         is_bounded: bool,
-    ) -> Option<(Vec<Request<Caller>>, Error)> {
+    ) -> Result<Next, (Vec<Request<Caller>>, Error)> {
         let mut state = lock(&self.state);
         if let Err(error) = state.check_door() {
-            return Some((requests, error));
+            return Err((requests, error));
         }
         let room = if is_bounded { self.room.saturating_sub(state.requests.len()) } else { usize::MAX };
+        let is_much = requests.len() > CALLERS_STEP;
         let rest = (requests.len() > room).then(|| requests.split_off(room));
         state.requests.append(&mut requests);
-        self.wake(state);
-        rest.map(|rest| (rest, Error::Overloaded))
+        if let Some(rest) = rest {
+            self.wake(state);
+            return Err((rest, Error::Overloaded));
+        }
+        if is_much {
+            self.wake(state);
+            return Ok(Next::Runner);
+        }
+        Ok(self.call(state))
     }
 
     /// Puts in what the node itself has to tell, also while it is stopping. If the shard is not
@@ -147,10 +152,10 @@ impl Inbox {
     }
 
     /// Somebody waits on the board for what this shard has.
-    pub fn look(&self) {
+    pub fn look(&self) -> Next {
         let mut state = lock(&self.state);
         state.look = true;
-        self.wake(state);
+        self.call(state)
     }
 
     /// A step is durable, and so are all before it.
@@ -232,100 +237,6 @@ impl Inbox {
     }
 }
 
-/// What only the runner calls.
-impl Inbox {
-    /// Sleeps until there is something to do.
-    pub fn next(&self, clock: &dyn Clock, plan: &Plan) -> Turn {
-        let mut state = lock(&self.state);
-        loop {
-            if let Some(why) = state.failed.take() {
-                return Turn::Failed(why);
-            }
-            let settled = plan.settled.max(state.committed);
-            let may_step = plan.sent - settled < plan.in_flight;
-            if may_step && state.has_work() {
-                return Turn::Step(state.take(plan.step), settled);
-            }
-            let mut wait = None;
-            if let Door::Stopping(until) = state.door {
-                if may_step && plan.wake == Timestamp::ZERO && Instant::now() < until {
-                    return Turn::Step(Vec::new(), settled);
-                }
-                if plan.sent <= plan.settled.max(state.answered) {
-                    return Turn::Stop;
-                }
-                state.rest = Rest::Commit;
-            } else if may_step {
-                wait = sleep_until(plan.wake, clock);
-                if wait == Some(Duration::ZERO) {
-                    return Turn::Step(Vec::new(), settled);
-                }
-                state.rest = Rest::Idle;
-            } else {
-                state.rest = Rest::Commit;
-            }
-            state = self.rest(state, wait.map(|wait| wait.min(plan.recheck)));
-        }
-    }
-
-    /// Waits until all steps up to this one are durable, or the store has failed one of them.
-    pub fn settle(&self, sent: u64, settled: u64) {
-        let mut state = lock(&self.state);
-        while state.failed.is_none() && settled.max(state.committed) < sent {
-            state.rest = Rest::Commit;
-            state = self.rest(state, None);
-        }
-    }
-
-    /// Takes no more requests until the shard is back; gives back those that waited.
-    pub fn go_down(&self, why: &str) -> Vec<Request<Caller>> {
-        let mut state = lock(&self.state);
-        if !matches!(state.door, Door::Stopping(_)) {
-            state.door = Door::Down(why.to_owned());
-        }
-        let mut waiting = std::mem::take(&mut state.errands);
-        waiting.append(&mut state.requests);
-        waiting
-    }
-
-    /// The shard is back, under another fence.
-    pub fn come_up(&self, fence: Fence, claimed_at: Instant) {
-        let mut state = lock(&self.state);
-        state.fence = fence;
-        state.claimed_at = claimed_at;
-        state.committed = 0;
-        state.answered = 0;
-        state.failed = None;
-        if !matches!(state.door, Door::Stopping(_)) {
-            state.door = Door::Open;
-        }
-    }
-
-    /// Sleeps for a time while the shard is down; says whether the node goes on.
-    pub fn stay_down(&self, time: Duration) -> bool {
-        let until = Instant::now() + time;
-        let mut state = lock(&self.state);
-        while !matches!(state.door, Door::Stopping(_)) {
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return true;
-            }
-            state.rest = Rest::Commit;
-            state = self.rest(state, Some(left));
-        }
-        false
-    }
-
-    fn rest<'a>(&self, state: MutexGuard<'a, State>, wait: Option<Duration>) -> MutexGuard<'a, State> {
-        let mut state = match wait {
-            None => self.bell.wait(state).unwrap_or_else(PoisonError::into_inner),
-            Some(wait) => self.bell.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner).0,
-        };
-        state.rest = Rest::Awake;
-        state
-    }
-}
-
 impl State {
     fn check_door(&self) -> Result<(), Error> {
         match &self.door {
@@ -353,17 +264,5 @@ impl State {
             taken.append(&mut self.requests);
         }
         taken
-    }
-}
-
-/// How long to sleep; `None` means until something happens.
-///
-/// Timestamps are whole milliseconds and the clock is finer: the sleep ends when the millisecond
-/// turns, not up to one later. Should it end a little early, the next one is so much shorter.
-pub(crate) fn sleep_until(wake: Timestamp, clock: &dyn Clock) -> Option<Duration> {
-    match wake {
-        Timestamp::NEVER => None,
-        Timestamp::ZERO => Some(Duration::ZERO),
-        wake => Some(Duration::from_micros((wake.as_millis() * 1_000).saturating_sub(clock.micros()))),
     }
 }

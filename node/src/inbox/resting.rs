@@ -1,0 +1,147 @@
+//! How a shard's runner waits for its next turn.
+
+use std::sync::{MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use punctual_core::store::Fence;
+use punctual_core::{Clock, Request, Timestamp};
+
+use super::{Door, Inbox, Rest, State};
+use crate::caller::Caller;
+use crate::lock::lock;
+use crate::turn::{Plan, Running};
+
+/// What a runner has to do now.
+pub(crate) enum Turn {
+    /// Take a step; the given one is durable.
+    Step(Vec<Request<Caller>>, u64),
+    /// Drop the shard: the store has failed it.
+    Failed(String),
+    /// All is done and durable, and the node is stopping.
+    Stop,
+}
+
+/// What only the runner calls.
+impl Inbox {
+    /// Sleeps until there is something to do. Meanwhile callers may borrow the shard.
+    pub fn next(&self, clock: &dyn Clock, running: Box<Running>) -> (Box<Running>, Turn) {
+        let mut state = lock(&self.state);
+        state.at_rest = Some(running);
+        loop {
+            let Some(running) = state.at_rest.take() else {
+                state.rest = Rest::Lent;
+                state = self.rest(state, None);
+                continue;
+            };
+            let wait = match state.consider(clock, &running.plan) {
+                Ok(turn) => return (running, turn),
+                Err(wait) => wait,
+            };
+            state.at_rest = Some(running);
+            state = self.rest(state, wait);
+        }
+    }
+
+    /// Waits until all steps up to this one are durable, or the store has failed one of them.
+    pub fn settle(&self, sent: u64, settled: u64) {
+        let mut state = lock(&self.state);
+        while state.failed.is_none() && settled.max(state.committed) < sent {
+            state.rest = Rest::Commit;
+            state = self.rest(state, None);
+        }
+    }
+
+    /// Takes no more requests until the shard is back; gives back those that waited.
+    pub fn go_down(&self, why: &str) -> Vec<Request<Caller>> {
+        let mut state = lock(&self.state);
+        if !matches!(state.door, Door::Stopping(_)) {
+            state.door = Door::Down(why.to_owned());
+        }
+        let mut waiting = std::mem::take(&mut state.errands);
+        waiting.append(&mut state.requests);
+        waiting
+    }
+
+    /// The shard is back, under another fence.
+    pub fn come_up(&self, fence: Fence, claimed_at: Instant) {
+        let mut state = lock(&self.state);
+        state.fence = fence;
+        state.claimed_at = claimed_at;
+        state.committed = 0;
+        state.answered = 0;
+        state.failed = None;
+        if !matches!(state.door, Door::Stopping(_)) {
+            state.door = Door::Open;
+        }
+    }
+
+    /// Sleeps for a time while the shard is down; says whether the node goes on.
+    pub fn stay_down(&self, time: Duration) -> bool {
+        let until = Instant::now() + time;
+        let mut state = lock(&self.state);
+        while !matches!(state.door, Door::Stopping(_)) {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return true;
+            }
+            state.rest = Rest::Commit;
+            state = self.rest(state, Some(left));
+        }
+        false
+    }
+
+    fn rest<'a>(&self, state: MutexGuard<'a, State>, wait: Option<Duration>) -> MutexGuard<'a, State> {
+        let mut state = match wait {
+            None => self.bell.wait(state).unwrap_or_else(PoisonError::into_inner),
+            Some(wait) => self.bell.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner).0,
+        };
+        state.rest = Rest::Awake;
+        state
+    }
+}
+
+impl State {
+    /// What is to be done now, or how long to sleep.
+    fn consider(&mut self, clock: &dyn Clock, plan: &Plan) -> Result<Turn, Option<Duration>> {
+        if let Some(why) = self.failed.take() {
+            return Ok(Turn::Failed(why));
+        }
+        let settled = plan.settled.max(self.committed);
+        let may_step = plan.sent - settled < plan.in_flight;
+        if may_step && self.has_work() {
+            return Ok(Turn::Step(self.take(plan.step), settled));
+        }
+        if let Door::Stopping(until) = self.door {
+            if may_step && plan.wake == Timestamp::ZERO && Instant::now() < until {
+                return Ok(Turn::Step(Vec::new(), settled));
+            }
+            if plan.sent <= plan.settled.max(self.answered) {
+                return Ok(Turn::Stop);
+            }
+            self.rest = Rest::Commit;
+            return Err(None);
+        }
+        if !may_step {
+            self.rest = Rest::Commit;
+            return Err(None);
+        }
+        let wait = sleep_until(plan.wake, clock);
+        if wait == Some(Duration::ZERO) {
+            return Ok(Turn::Step(Vec::new(), settled));
+        }
+        self.rest = Rest::Idle;
+        Err(wait.map(|wait| wait.min(plan.recheck)))
+    }
+}
+
+/// How long to sleep; `None` means until something happens.
+///
+/// Timestamps are whole milliseconds and the clock is finer: the sleep ends when the millisecond
+/// turns, not up to one later. Should it end a little early, the next one is so much shorter.
+pub(crate) fn sleep_until(wake: Timestamp, clock: &dyn Clock) -> Option<Duration> {
+    match wake {
+        Timestamp::NEVER => None,
+        Timestamp::ZERO => Some(Duration::ZERO),
+        wake => Some(Duration::from_micros((wake.as_millis() * 1_000).saturating_sub(clock.micros()))),
+    }
+}

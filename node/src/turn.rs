@@ -1,0 +1,169 @@
+//! A shard's turn: one step, from what waits in its inbox to the answers.
+//!
+//! Turns are taken by the shard's runner. A runner that rests leaves the shard in the inbox, and a
+//! caller who brings the next request may borrow it and take the turn in its own thread, up to the
+//! answer: on an idle machine waking the runner, the committer and the caller again would take
+//! longer than the step itself.
+
+use std::future::poll_fn;
+use std::mem::replace;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use punctual_core::store::{Fence, ShardId, StoreError};
+use punctual_core::{Answer, Output, Request, Shard, Timestamp};
+
+use crate::caller::Caller;
+use crate::committer::Sent;
+use crate::config::NodeConfig;
+use crate::inbox::Next;
+use crate::shared::Shared;
+
+/// A shard that is running, and how far it is.
+pub(crate) struct Running {
+    pub shard: Shard<Caller>,
+    pub fence: Fence,
+    pub plan: Plan,
+}
+
+/// What is known before the next turn.
+pub(crate) struct Plan {
+    /// When the shard wants to be woken; [`Timestamp::ZERO`] means that it has more to do at once.
+    pub wake: Timestamp,
+    /// The latest step that was handed to the committer.
+    pub sent: u64,
+    /// The latest step that is known to be settled.
+    pub settled: u64,
+    /// How many steps may be unsettled.
+    pub in_flight: u64,
+    /// How many requests a turn takes.
+    pub step: usize,
+    /// How soon a step of the wall clock has to be noticed.
+    pub recheck: Duration,
+}
+
+impl Running {
+    pub fn new(shard: Shard<Caller>, fence: Fence, config: &NodeConfig) -> Box<Running> {
+        let plan = Plan {
+            wake: Timestamp::ZERO,
+            sent: 0,
+            settled: 0,
+            in_flight: config.in_flight as u64,
+            step: config.step,
+            recheck: config.recheck,
+        };
+        Box::new(Running { shard, fence, plan })
+    }
+
+    /// Takes a step with these requests, knowing how far commits are, and hands on what comes of it.
+    /// On an error the shard's memory cannot be trusted any more.
+    pub fn turn(&mut self, shared: &Shared, requests: Vec<Request<Caller>>, settled: u64) -> Result<(), StoreError> {
+        let Running { shard, fence, plan } = self;
+        if settled > plan.settled {
+            shard.committed(settled);
+            plan.settled = settled;
+        }
+        let output = step(shard, shared, requests)?;
+        // The shard's time may be ahead of a clock that was set back.
+        plan.wake = if output.wake <= shard.now() { Timestamp::ZERO } else { output.wake };
+        let step = output.step;
+        if plan.sent == plan.settled && says_nothing(&output) {
+            shard.committed(step);
+            plan.settled = step;
+        } else {
+            shared.commit(Sent { shard: shard.id(), fence: *fence, output });
+        }
+        plan.sent = step;
+        Ok(())
+    }
+}
+
+fn step(
+    shard: &mut Shard<Caller>,
+    shared: &Shared,
+    requests: Vec<Request<Caller>>,
+) -> Result<Output<Caller>, StoreError> {
+    let Shared { store, clock, lobby, .. } = shared;
+    let now = clock.now();
+    let mut needs = shard.prepare(now, requests, &lobby.room().board);
+    while !needs.is_empty() {
+        needs = shard.supply(needs.read(&**store, shard.id())?);
+    }
+    shard.apply();
+    let mut over = Vec::new();
+    let mut room = lobby.room();
+    shard.serve(&mut room.board);
+    if !room.board.is_empty() {
+        // While this step was under way the usher may have passed over a consumer that waited
+        // for this shard to look.
+        over = room.board.expire(clock.now());
+    }
+    drop(room);
+    let mut output = shard.finish();
+    output.answers.extend(over.into_iter().map(|caller| (caller, Ok(Answer::Reserved(Vec::new())))));
+    Ok(output)
+}
+
+/// Whether nobody has to hear of a step, and nothing is to be written.
+fn says_nothing(output: &Output<Caller>) -> bool {
+    output.batch.is_none()
+        && output.answers.is_empty()
+        && output.forwards.is_empty()
+        && output.rates.is_empty()
+        && output.events.is_empty()
+}
+
+/// The promise of a caller to take the next turn. If it is not kept, the runner takes it.
+#[must_use]
+pub(crate) struct Duty {
+    shared: Arc<Shared>,
+    shard: ShardId,
+    has_company: bool,
+}
+
+impl Duty {
+    /// What a caller has to do who has brought something to a shard.
+    pub fn of(next: Next, shared: &Arc<Shared>, shard: ShardId) -> Option<Duty> {
+        match next {
+            Next::Runner => None,
+            Next::Caller { has_company } => Some(Duty { shared: Arc::clone(shared), shard, has_company }),
+        }
+    }
+
+    /// Takes the turn. If others have come lately, those that the runtime has ready are let in first.
+    pub async fn keep(self) {
+        if self.has_company {
+            let mut has_let_in = false;
+            poll_fn(|context| {
+                if replace(&mut has_let_in, true) {
+                    return Poll::Ready(());
+                }
+                context.waker().wake_by_ref();
+                Poll::Pending
+            })
+            .await;
+        }
+        let Some((mut borrowed, requests, settled)) = self.shared.inbox(self.shard).borrow() else { return };
+        let turn = catch_unwind(AssertUnwindSafe(|| borrowed.running().turn(&self.shared, requests, settled)));
+        match turn {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                if let StoreError::Poisoned(why) = &error {
+                    self.shared.poison(why);
+                }
+                borrowed.fail(&error.to_string());
+            }
+            Err(_) => {
+                self.shared.poison(&format!("{:?} met a bug and panicked; its message is in the log", self.shard))
+            }
+        }
+    }
+}
+
+impl Drop for Duty {
+    fn drop(&mut self) {
+        self.shared.inbox(self.shard).release_from_duty();
+    }
+}

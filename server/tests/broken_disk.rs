@@ -1,0 +1,63 @@
+//! A disk that fails under the real binary: nothing is guessed, the process ends, and a restart has what was confirmed.
+//!
+//! The server runs with a library before libc's that lets `fdatasync` fail as soon as a file exists.
+
+#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
+
+mod stage;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::json;
+use stage::Server;
+
+const SHIM: &str = r#"
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+int fdatasync(int fd) {
+    static int (*real)(int);
+    if (!real) real = (int (*)(int)) dlsym(RTLD_NEXT, "fdatasync");
+    if (access(getenv("BROKEN_DISK"), F_OK) == 0) { errno = EIO; return -1; }
+    return real(fd);
+}
+"#;
+
+/// The library, made by the C compiler that the build needs anyway.
+fn shim(directory: &Path) -> PathBuf {
+    let (source, library) = (directory.join("shim.c"), directory.join("shim.so"));
+    fs::write(&source, SHIM).unwrap();
+    let made = Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source).arg("-ldl").status();
+    assert!(made.unwrap().success());
+    library
+}
+
+#[test]
+fn a_failed_sync_ends_the_process_and_a_restart_has_what_was_confirmed() {
+    let directory = tempfile::tempdir().unwrap();
+    let (library, broken) = (shim(directory.path()), directory.path().join("broken"));
+    let environment = [("LD_PRELOAD", library.to_str().unwrap()), ("BROKEN_DISK", broken.to_str().unwrap())];
+    let mut server = Server::prepare(&[], &environment);
+    server.start_again();
+    server.post("/v1/tasks", &json!({ "topic": "t", "id": "before", "delay": "1h" })).expect(201);
+    let mut waiting = server.connect();
+    waiting.send("POST", "/v1/reserve", Some(&json!({ "queues": ["t"], "wait": "60s" })));
+
+    fs::write(&broken, "").unwrap();
+    let unknown = server.post("/v1/tasks", &json!({ "topic": "t", "id": "unknown", "delay": "1h" })).expect(503).json();
+    assert_eq!(unknown["code"], "unavailable");
+    assert!(unknown["detail"].as_str().unwrap().contains("unknown"), "{unknown}");
+    assert_eq!(waiting.receive().status, 503, "who waits hears of it");
+    assert_eq!(server.wait().code(), Some(1));
+    assert!(server.output().contains("must be restarted"), "{}", server.output());
+
+    fs::remove_file(&broken).unwrap();
+    server.start_again();
+    server.get("/v1/tasks/t/before").expect(200);
+    server.post("/v1/tasks", &json!({ "topic": "t", "id": "unknown", "delay": "1h" }));
+    server.get("/v1/tasks/t/unknown").expect(200);
+}
