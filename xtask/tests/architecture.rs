@@ -15,6 +15,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("punctual-memory", &["punctual-core"]),
     ("punctual-almanac", &["punctual-core"]),
     ("punctual-node", &["punctual-core"]),
+    ("punctual-beanstalk", &["punctual-core", "punctual-node"]),
     ("punctual-http", &["punctual-core", "punctual-node", "punctual-wire"]),
     ("punctual-wire", &[]),
     ("punctual-client", &["punctual-wire"]),
