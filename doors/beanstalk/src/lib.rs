@@ -12,6 +12,9 @@
 //! depend on how the bytes were cut into reads. **Invariant**: a connection costs a bounded amount of memory
 //! whatever it sends: memory grows with the bytes that came, never with a size that was announced.
 
+pub mod answer;
+pub mod counters;
 pub mod kind;
 pub mod line;
 pub mod number;
+pub mod yaml;
