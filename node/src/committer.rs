@@ -251,10 +251,7 @@ fn write(
     let begun = Instant::now();
     let verdicts = shared.store.commit(batches);
     round.commit = Some((begun.elapsed(), changes));
-    if let Err(StoreError::Poisoned(why)) = &verdicts {
-        shared.poison(why);
-    }
-    verdicts
+    verdicts.inspect_err(|error| shared.heed(error))
 }
 
 /// Lets out what a durable step has to say.

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use punctual_core::store::{Claim, Fence, ShardId, StoreError};
+use punctual_core::store::{Claim, Fence, ShardId};
 use punctual_core::{OpenError, Shard, ShardConfig, Timestamp};
 
 use crate::caller::Caller;
@@ -59,9 +59,7 @@ impl Runner<'_> {
                 Turn::Stop => return Ok(()),
             };
             if let Err(error) = running.turn(self.shared, requests, settled) {
-                if let StoreError::Poisoned(why) = &error {
-                    self.shared.poison(why);
-                }
+                self.shared.heed(&error);
                 // What was sent before is not touched by this, and may still become durable.
                 self.inbox.settle(running.plan.sent, running.plan.settled);
                 return Err((error.to_string(), running.shard.now()));
@@ -115,8 +113,8 @@ impl Runner<'_> {
 
     fn note(&self, error: impl Into<OpenError>) -> String {
         let error = error.into();
-        if let OpenError::Store(StoreError::Poisoned(why)) = &error {
-            self.shared.poison(why);
+        if let OpenError::Store(error) = &error {
+            self.shared.heed(error);
         }
         error.to_string()
     }

@@ -111,6 +111,13 @@ impl Shared {
         self.close_lobby(&error, || Err(error.clone()));
     }
 
+    /// Stops answering if that is what the store's error asks for.
+    pub fn heed(&self, error: &StoreError) {
+        if let StoreError::Poisoned(why) = error {
+            self.poison(why);
+        }
+    }
+
     /// What a caller hears whose request was lost on its way.
     pub fn lost(&self) -> Error {
         Error::unknown_outcome(self.poisoned().unwrap_or("the shard was lost while the request was under way"))
@@ -118,9 +125,7 @@ impl Shared {
 
     /// What a caller hears of a read that failed. Nothing changes by reading.
     pub fn read_failed(&self, error: &StoreError) -> Error {
-        if let StoreError::Poisoned(why) = error {
-            self.poison(why);
-        }
+        self.heed(error);
         Error::nothing_done(&error.to_string())
     }
 

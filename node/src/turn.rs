@@ -150,9 +150,7 @@ impl Duty {
         match turn {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
-                if let StoreError::Poisoned(why) = &error {
-                    self.shared.poison(why);
-                }
+                self.shared.heed(&error);
                 borrowed.fail(&error.to_string());
             }
             Err(_) => {

@@ -127,18 +127,14 @@ impl Inbox {
             return Err((requests, error));
         }
         let room = if is_bounded { self.room.saturating_sub(state.requests.len()) } else { usize::MAX };
-        let is_much = requests.len() > CALLERS_STEP;
+        let is_little = requests.len() <= CALLERS_STEP;
         let rest = (requests.len() > room).then(|| requests.split_off(room));
         state.requests.append(&mut requests);
-        if let Some(rest) = rest {
-            self.wake(state);
-            return Err((rest, Error::Overloaded));
+        if is_little && rest.is_none() {
+            return Ok(self.call(state));
         }
-        if is_much {
-            self.wake(state);
-            return Ok(Next::Runner);
-        }
-        Ok(self.call(state))
+        self.wake(state);
+        rest.map_or(Ok(Next::Runner), |rest| Err((rest, Error::Overloaded)))
     }
 
     /// Puts in what the node itself has to tell, also while it is stopping. If the shard is not
