@@ -57,6 +57,9 @@ pub enum Answer {
 pub struct Scheduled {
     /// Its id, made up if none was given.
     pub id: Name,
+    /// The number of its row: no other row of the shard ever has it. A task that takes another one's place has
+    /// one of its own.
+    pub number: u64,
     /// What happened.
     pub outcome: ScheduleOutcome,
 }
@@ -143,6 +146,8 @@ pub struct Delivery {
     pub id: Name,
     /// The queue that hands it over.
     pub queue: Name,
+    /// The number of its row: the task's, or its own if the task was broadcast.
+    pub number: u64,
     /// What to work on.
     pub body: Bytes,
     /// How the body was handed in.

@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 
-use crate::answer::Standing;
+use crate::answer::{Lease, Standing};
 use crate::command::TimeRange;
 use crate::name::Name;
 use crate::settings::Retry;
@@ -24,6 +24,8 @@ pub struct TaskView {
     pub topic: Name,
     /// Its id.
     pub id: Name,
+    /// The number of its row.
+    pub number: u64,
     /// Its key.
     pub key: Option<Name>,
     /// What is (or was) handed over; empty if bodies were not asked for.
@@ -53,10 +55,14 @@ pub struct TaskView {
 /// All that is known of a delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeliveryView {
+    /// The number of its row: the task's, or its own if the task was broadcast.
+    pub number: u64,
     /// The queue, once it was handed out or given up there.
     pub queue: Option<Name>,
     /// Where it stands.
     pub standing: Standing,
+    /// Under which its consumer works on it, if it is with one.
+    pub lease: Option<Lease>,
     /// Lower comes first.
     pub priority: u32,
     /// How often it was handed out.
@@ -239,6 +245,7 @@ impl TaskView {
         TaskView {
             topic: Name::stored(row.key.topic()),
             id: Name::stored(row.key.id()),
+            number: row.seq,
             key: row.group.clone(),
             body,
             form,
@@ -261,9 +268,15 @@ impl DeliveryView {
             Phase::Dead(death) | Phase::Forwarding { death, .. } => Some(death.clone()),
             _ => None,
         };
+        let lease = match &state.phase {
+            Phase::Leased { token, .. } => Some(Lease { key: row.key.clone(), token: *token }),
+            _ => None,
+        };
         DeliveryView {
+            number: row.seq,
             queue: state.queue.clone(),
             standing: Standing::of(row.table, row.at, state, now),
+            lease,
             priority: state.priority,
             attempts: state.attempts,
             failures: state.failures,

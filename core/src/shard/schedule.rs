@@ -20,7 +20,8 @@ impl<R> Shard<R> {
         let key = Key::task(&task.topic, &id);
         let old = self.desk.by_key(&key);
         if let Some(slot) = old.filter(|slot| !task.replace || !self.is_untouched(*slot)) {
-            return Ok(Scheduled { id, outcome: ScheduleOutcome::Existed(self.standing(slot)) });
+            let number = self.desk[slot].seq;
+            return Ok(Scheduled { id, number, outcome: ScheduleOutcome::Existed(self.standing(slot)) });
         }
         let topic = self.open_topic(&task.topic)?;
         let due = task.when.due(self.now);
@@ -36,11 +37,12 @@ impl<R> Shard<R> {
             Some(_) => (What::Replaced { due }, ScheduleOutcome::Replaced { due }),
             None => (What::Scheduled { due }, ScheduleOutcome::Created { due }),
         };
-        self.insert_task(key, topic, due, task, what);
-        Ok(Scheduled { id, outcome })
+        let number = self.insert_task(key, topic, due, task, what);
+        Ok(Scheduled { id, number, outcome })
     }
 
-    fn insert_task(&mut self, key: Key, topic: TopicIndex, due: Timestamp, task: Task, what: What) {
+    /// Takes a task in and gives it a number.
+    fn insert_task(&mut self, key: Key, topic: TopicIndex, due: Timestamp, task: Task, what: What) -> u64 {
         let settings = &self.directory.topic(topic).settings;
         let state = State {
             phase: Phase::Waiting,
@@ -59,6 +61,7 @@ impl<R> Shard<R> {
         let slot = self.desk.insert(Resident::new(key, seq, task.key, topic, state, Some(body)));
         self.note(slot, what);
         self.wait_until(slot, due);
+        seq
     }
 
     /// The topic of a new task; `None` if it is to be made.

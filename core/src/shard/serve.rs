@@ -149,6 +149,7 @@ impl<R> Shard<R> {
             topic: self.directory.topic(row.topic).name.clone(),
             id: Name::stored(row.key.id()),
             queue: row.state.queue.clone().expect("it was just set"),
+            number: row.seq,
             body,
             form,
             headers,

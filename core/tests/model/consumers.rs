@@ -73,6 +73,7 @@ impl Model {
             topic: row.topic.clone(),
             id: row.id.clone(),
             queue: queue.clone(),
+            number,
             body: task.body,
             form: task.form,
             headers: task.headers,

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use punctual_core::store::{Position, Table};
 use punctual_core::view::{DeliveryView, TaskView};
-use punctual_core::{Counts, Form, Headers, Name, Phase, QueueCounts, Timestamp, TopicCounts, Unit};
+use punctual_core::{Counts, Form, Headers, Lease, Name, Phase, QueueCounts, Timestamp, TopicCounts, Unit};
 
 use super::{Model, Number, Row};
 
@@ -43,6 +43,7 @@ impl Model {
         TaskView {
             topic: row.topic.clone(),
             id: row.id.clone(),
+            number,
             key: row.group.clone(),
             body: row.body.clone(),
             form: row.form,
@@ -75,9 +76,15 @@ impl Model {
             Phase::Dead(death) | Phase::Forwarding { death, .. } => Some(death.clone()),
             _ => None,
         };
+        let lease = match &state.phase {
+            Phase::Leased { token, .. } => Some(Lease { key: self.rows[&number].key(), token: *token }),
+            _ => None,
+        };
         DeliveryView {
+            number,
             queue: state.queue.clone(),
             standing: self.standing(number),
+            lease,
             priority: state.priority,
             attempts: state.attempts,
             failures: state.failures,

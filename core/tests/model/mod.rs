@@ -119,6 +119,11 @@ impl Model {
         self.events.push((row.key(), queue, what));
     }
 
+    /// The highest number that was given.
+    pub fn last_number(&self) -> Number {
+        self.last_number
+    }
+
     fn number(&mut self) -> Number {
         self.last_number += 1;
         self.last_number

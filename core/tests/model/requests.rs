@@ -44,14 +44,15 @@ impl Model {
             let row = &self.rows[&old];
             let untouched = row.is_waiting() && row.state.attempts == 0;
             if !task.replace || !untouched {
-                return Ok(Answer::Scheduled(Scheduled { id, outcome: ScheduleOutcome::Existed(self.standing(old)) }));
+                let outcome = ScheduleOutcome::Existed(self.standing(old));
+                return Ok(Answer::Scheduled(Scheduled { id, number: old, outcome }));
             }
         }
-        let outcome = self.take(&id, old, task)?;
-        Ok(Answer::Scheduled(Scheduled { id, outcome }))
+        let (number, outcome) = self.take_in(&id, old, task)?;
+        Ok(Answer::Scheduled(Scheduled { id, number, outcome }))
     }
 
-    fn take(&mut self, id: &Name, old: Option<Number>, task: Task) -> Result<ScheduleOutcome, Refused> {
+    fn take_in(&mut self, id: &Name, old: Option<Number>, task: Task) -> Result<(Number, ScheduleOutcome), Refused> {
         let Task { topic, .. } = task.clone();
         let settings = self.topics.get(&topic).cloned();
         if settings.is_none() && !self.create_on_use {
@@ -108,7 +109,8 @@ impl Model {
         self.rows.insert(number, row);
         self.note(number, if old.is_some() { What::Replaced { due } } else { What::Scheduled { due } });
         self.wait_until(number, due);
-        Ok(if old.is_some() { ScheduleOutcome::Replaced { due } } else { ScheduleOutcome::Created { due } })
+        let outcome = if old.is_some() { ScheduleOutcome::Replaced { due } } else { ScheduleOutcome::Created { due } };
+        Ok((number, outcome))
     }
 
     /// The rows that change with a task, or where it stands if it is too late.

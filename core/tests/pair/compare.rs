@@ -1,36 +1,33 @@
 //! Where the shard and the model must agree.
 
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 
 use punctual_core::store::{Bodies, Key, Position, Table};
 use punctual_core::view::{self, Listing, TaskView};
-use punctual_core::{Answer, Event, Forward, Reply, TimeRange, Unit};
+use punctual_core::{Event, Forward, Reply, TimeRange, Unit};
 
+use super::numbers::{bare_reply, bare_view};
 use super::{Pair, SHARD, translate};
 use crate::model::Sent;
 
-/// Tokens are the shard's own affair.
-fn without_tokens(reply: Reply) -> Reply {
-    reply.map(|answer| match answer {
-        Answer::Reserved(mut deliveries) => {
-            deliveries.iter_mut().for_each(|delivery| delivery.lease.token = 0);
-            Answer::Reserved(deliveries)
-        }
-        other => other,
-    })
-}
-
-fn without_number(mut view: TaskView) -> TaskView {
-    view.position.seq = 0;
-    view
-}
-
 impl Pair {
-    pub fn compare_answers(&self, expected: BTreeMap<u64, Reply>, actual: BTreeMap<u64, Reply>) {
+    pub fn compare_answers(&mut self, expected: BTreeMap<u64, Reply>, actual: BTreeMap<u64, Reply>) {
+        for (actual, expected) in actual.iter().filter_map(|(tag, actual)| Some((actual, expected.get(tag)?))) {
+            self.learn_from_answer(actual, expected);
+        }
         let bare = |replies: BTreeMap<u64, Reply>| -> BTreeMap<u64, Reply> {
-            replies.into_iter().map(|(number, reply)| (number, without_tokens(reply))).collect()
+            replies.into_iter().map(|(tag, reply)| (tag, bare_reply(reply))).collect()
         };
         assert_eq!(bare(actual), bare(expected), "the shard's answers (left), the model's (right) at {}", self.now);
+    }
+
+    fn compare_views(&mut self, actual: &[TaskView], expected: &[TaskView], what: &dyn Debug) {
+        let bare = |views: &[TaskView]| -> Vec<TaskView> { views.iter().map(bare_view).collect() };
+        assert_eq!(bare(actual), bare(expected), "{what:?} at {}", self.now);
+        for (actual, expected) in actual.iter().zip(expected) {
+            self.learn_from_view(actual, expected);
+        }
     }
 
     /// Dead letters go on under ids of the shard's making, but always under the same one.
@@ -82,15 +79,18 @@ impl Pair {
         self.commit_all();
     }
 
-    fn look_at_tasks(&self) {
-        let get = |topic, id| view::get(&*self.store, SHARD, topic, id, self.now).expect("the memory store works");
-        for (number, row) in self.model.rows.iter().filter(|(_, row)| row.part.is_none()) {
-            let actual = get(&row.topic, &row.id).map(without_number);
-            assert_eq!(actual, Some(self.model.view_with_parts(*number)), "{:?} at {}", row.key(), self.now);
+    fn look_at_tasks(&mut self) {
+        let tasks = self.model.rows.iter().filter(|(_, row)| row.part.is_none()).map(|(number, _)| *number);
+        for number in tasks.collect::<Vec<_>>() {
+            let row = &self.model.rows[&number];
+            let actual = view::get(&*self.store, SHARD, &row.topic, &row.id, self.now);
+            let actual = actual.expect("the memory store works").expect("the model has it too");
+            let (key, expected) = (row.key(), self.model.view_with_parts(number));
+            self.compare_views(&[actual], &[expected], &key);
         }
     }
 
-    fn look_at_lists(&self) {
+    fn look_at_lists(&mut self) {
         let all = TimeRange::ALL;
         let listings = [
             (Listing::Live { topic: None, state: None, wakes: all }, Table::Live),
@@ -98,12 +98,14 @@ impl Pair {
             (Listing::History { topic: None, finished: all }, Table::History),
         ];
         for (listing, table) in listings {
-            assert_eq!(self.pages(&listing, Bodies::Without), self.model.table(table), "{listing:?} at {}", self.now);
+            let actual = self.pages(&listing, Bodies::Without);
+            self.compare_views(&actual, &self.model.table(table), &listing);
         }
         for key in (0..3).map(translate::key) {
             for table in [Table::Live, Table::Dead, Table::History] {
                 let listing = Listing::Key { key: key.clone(), table };
-                assert_eq!(self.pages(&listing, Bodies::With), self.model.of_key(&key, table), "{listing:?}");
+                let actual = self.pages(&listing, Bodies::With);
+                self.compare_views(&actual, &self.model.of_key(&key, table), &listing);
             }
         }
     }
@@ -114,7 +116,7 @@ impl Pair {
         while let Some(position) = from {
             let page = view::list(&*self.store, SHARD, listing, position, 3, bodies, self.now);
             let page = page.expect("the memory store works");
-            tasks.extend(page.tasks.into_iter().map(without_number));
+            tasks.extend(page.tasks);
             from = page.next;
         }
         tasks

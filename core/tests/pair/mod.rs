@@ -2,6 +2,7 @@
 //! answer is compared as soon as it is there.
 
 mod compare;
+mod numbers;
 pub mod plan;
 mod translate;
 
@@ -15,6 +16,7 @@ use punctual_core::{
 use punctual_memory::MemoryStore;
 
 use crate::model::{Consumer, Model};
+use numbers::Numbers;
 use plan::{Act, Plan, Room};
 
 pub const SHARD: ShardId = ShardId(0);
@@ -71,6 +73,8 @@ pub struct Pair {
     asked: u64,
     /// All leases that consumers got to know.
     leases: Vec<Held>,
+    /// The numbers of rows.
+    numbers: Numbers,
     /// Dead letters that wait to be carried to their topics.
     forwards: VecDeque<Forward>,
     /// The ids that forwarded dead letters got.
@@ -100,6 +104,7 @@ impl Pair {
             replies: 0,
             asked: 0,
             leases: Vec::new(),
+            numbers: Numbers::default(),
             forwards: VecDeque::new(),
             forwarded: Vec::new(),
             wake: now,
@@ -300,6 +305,7 @@ impl Pair {
         }
         self.in_flight.clear();
         self.model = *self.durable.clone().expect("something ended");
+        self.numbers.forget_after(self.model.last_number());
         self.board = Board::default();
         self.model.consumers.clear();
         self.model.served.clear();

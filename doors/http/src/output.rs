@@ -115,6 +115,7 @@ mod tests {
             topic: name("or\"ders"),
             id: name("7"),
             queue: name("mails"),
+            number: 4,
             body: body.into(),
             form,
             headers: vec![("a".into(), "\n".into()), ("b".into(), "c".into())],

@@ -27,6 +27,7 @@ fn task(topic: &str, id: &str, finished: &str) -> TaskView {
     TaskView {
         topic: Name::new(topic).unwrap(),
         id: Name::new(id).unwrap(),
+        number: 1,
         key: Some(Name::new(format!("key-{id}")).unwrap()),
         body: Bytes::from(format!("{{\"order\":\n\"{id}\"}}")),
         form: Form::Json,
@@ -37,8 +38,10 @@ fn task(topic: &str, id: &str, finished: &str) -> TaskView {
         scheduled_at: Timestamp::from_millis(1),
         due: at,
         delivery: DeliveryView {
+            number: 1,
             queue: Some(Name::new(topic).unwrap()),
             standing: Standing::Finished { ending: Ending::Done, at },
+            lease: None,
             priority: 1,
             attempts: 1,
             failures: 0,

@@ -44,14 +44,19 @@ impl Context<'_> {
         }
         match (command, reply) {
             (Command::Schedule(schedule), Ok(Answer::Scheduled(scheduled))) if itself => {
+                let number = scheduled.number;
                 match (&scheduled.outcome, row) {
-                    (ScheduleOutcome::Created { due }, None) => self.created(schedule, *due),
+                    (ScheduleOutcome::Created { due }, None) => self.created(schedule, *due, number),
                     (ScheduleOutcome::Replaced { due }, Some(row))
                         if schedule.task.replace && row.is_waiting() && row.state.attempts == 0 =>
                     {
-                        self.created(schedule, *due)
+                        self.created(schedule, *due, number)
                     }
-                    (ScheduleOutcome::Existed(standing), Some(row)) if is_true(standing, row, self.now) => unchanged(),
+                    (ScheduleOutcome::Existed(standing), Some(row))
+                        if row.may_have(number) && is_true(standing, row, self.now) =>
+                    {
+                        unchanged()
+                    }
                     _ => Vec::new(),
                 }
             }
@@ -168,6 +173,7 @@ impl Context<'_> {
     ) -> Option<Guess> {
         let Guess::Row(row) = guess else { return None };
         let right = row.is_waiting()
+            && row.may_have(delivery.number)
             && row.at <= self.now
             && self.now < row.state.expires_at()
             && row.state.due == delivery.due
@@ -184,6 +190,7 @@ impl Context<'_> {
         let holder = holder?.clone();
         right.then(|| {
             let mut leased = (**row).clone();
+            leased.seq = Some(delivery.number);
             leased.state.phase = Phase::Leased { token: delivery.lease.token, holder };
             leased.state.attempts += 1;
             leased.set_at(delivery.until);

@@ -113,6 +113,11 @@ impl Candidate {
         self.table == Table::Live && self.state.phase == Phase::Waiting
     }
 
+    /// Whether this may be its number.
+    pub fn may_have(&self, number: u64) -> bool {
+        self.seq.is_none_or(|seq| seq == number)
+    }
+
     /// Sets the time exactly.
     pub fn set_at(&mut self, at: Timestamp) {
         self.at = at;

@@ -259,7 +259,7 @@ impl Context<'_> {
     }
 
     /// A task that was just taken.
-    pub fn created(&self, schedule: &Schedule, due: Timestamp) -> Vec<Guess> {
+    pub fn created(&self, schedule: &Schedule, due: Timestamp, number: u64) -> Vec<Guess> {
         let task = &schedule.task;
         if due != task.when.due(self.now) {
             return Vec::new();
@@ -280,7 +280,7 @@ impl Context<'_> {
             let at = due.min(state.expires_at());
             Guess::row(Candidate {
                 table: Table::Live,
-                seq: None,
+                seq: Some(number),
                 at,
                 latest: at,
                 group: task.key.clone(),
