@@ -19,7 +19,7 @@ pub struct Reserve {
     pub queues: Vec<Name>,
     /// At most so many at once; at least one.
     pub max: usize,
-    /// To work on each for so long; `None` means as long as its queue gives.
+    /// To work on each for so long; `None` means as long as its task or its queue gives.
     pub lease: Option<Millis>,
     /// Waiting until then for the first one.
     pub until: Timestamp,

@@ -46,7 +46,7 @@ pub enum Command {
     Extend {
         /// The right to say so.
         lease: Lease,
-        /// So long from now; `None` means as long as the queue gives.
+        /// So long from now; `None` means as long as the task or its queue gives.
         by: Option<Millis>,
     },
     /// Hand a dead letter or a finished task out again.

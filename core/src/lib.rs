@@ -33,6 +33,6 @@ pub use pattern::Pattern;
 pub use rate::TokenBucket;
 pub use settings::{Backoff, Binding, DEFAULT_PRIORITY, Overflow, QueueSettings, Rate, Retry, TopicSettings};
 pub use shard::{Counts, Forward, OpenError, Output, QueueCounts, Request, Shard, ShardConfig, TopicCounts, Unit};
-pub use state::{Death, Ending, Part, Phase, Reason, State};
+pub use state::{Death, Ending, Part, Past, Phase, Reason, State};
 pub use task::{Form, Headers, Limits, Task, When};
 pub use time::{Clock, Millis, Timestamp};

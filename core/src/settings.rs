@@ -61,7 +61,7 @@ impl Binding {
 /// The settings of a queue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueSettings {
-    /// How long a consumer may work on a delivery if it does not say.
+    /// How long a consumer may work on a delivery if neither it nor the task says.
     pub lease: Millis,
     /// What happens to deliveries that fail, unless their task says otherwise.
     pub retry: Retry,

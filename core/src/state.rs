@@ -32,6 +32,29 @@ pub struct State {
     pub attempts: u32,
     /// How many of the attempts failed.
     pub failures: u32,
+    /// How long a consumer may work on it if it does not say, if that differs from the queue's settings.
+    #[serde(skip)]
+    pub lease: Option<Millis>,
+    /// What happened to the row before, once there is something to tell.
+    #[serde(skip)]
+    pub past: Option<Box<Past>>,
+}
+
+/// What happened to a row that its other fields do not tell any more. It changes nothing about what happens next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Past {
+    /// How often it was handed out before its attempts were counted from zero again.
+    pub attempts: u32,
+    /// How many of those attempts failed.
+    pub failures: u32,
+    /// How often its consumer gave it back.
+    pub releases: u32,
+    /// How often its consumer said that the work cannot be done.
+    pub rejections: u32,
+    /// How often it was called back: as a dead letter, as finished, or before its time.
+    pub replays: u32,
+    /// The delay that it was last given, if its due time does not tell it.
+    pub delay: Option<Millis>,
 }
 
 /// What a row is waiting for, or what became of it.
@@ -128,19 +151,36 @@ pub enum Ending {
     Purged,
 }
 
-/// The version of the layout.
-const VERSION: u8 = 1;
+/// The version of the layout of almost all rows.
+const PLAIN: u8 = 1;
+/// The same, followed by a lease time and a past. It is written only if there is one of them.
+const WITH_TAIL: u8 = 2;
 
 impl State {
     /// The stored form.
     pub(crate) fn encode(&self) -> Bytes {
+        let tail = (self.lease.is_some() || self.past.is_some()).then_some((self.lease, &self.past));
+        let version = if tail.is_some() { WITH_TAIL } else { PLAIN };
         // Almost every state fits on the stack, and then takes one allocation of its exact size.
-        let mut bytes = [VERSION; 128];
-        if let Ok(state) = postcard::to_slice(self, &mut bytes[1..]) {
-            let length = 1 + state.len();
-            return Bytes::copy_from_slice(&bytes[..length]);
+        let mut bytes = [version; 128];
+        if let Some(length) = self.lay_into(&mut bytes[1..]) {
+            return Bytes::copy_from_slice(&bytes[..=length]);
         }
-        postcard::to_extend(self, vec![VERSION]).expect("a state can be laid out as bytes").into()
+        let mut bytes = postcard::to_extend(self, vec![version]).expect("a state can be laid out as bytes");
+        if let Some(tail) = tail {
+            bytes = postcard::to_extend(&tail, bytes).expect("a tail can be laid out as bytes");
+        }
+        bytes.into()
+    }
+
+    /// Lays it out without its version, if there is room, and says how many bytes that takes.
+    fn lay_into(&self, room: &mut [u8]) -> Option<usize> {
+        let length = postcard::to_slice(self, room).ok()?.len();
+        if self.lease.is_none() && self.past.is_none() {
+            return Some(length);
+        }
+        let tail = postcard::to_slice(&(self.lease, &self.past), &mut room[length..]).ok()?;
+        Some(length + tail.len())
     }
 
     /// Reads the stored form.
@@ -149,8 +189,39 @@ impl State {
     /// If a newer version wrote it, or it is damaged beyond what the store's checksums caught.
     pub fn decode(bytes: &[u8]) -> State {
         let (version, rest) = bytes.split_first().expect("a stored state starts with its version");
-        assert_eq!(*version, VERSION, "a newer version of Punctual wrote this row: do not go back to an older one");
-        postcard::from_bytes(rest).expect("a stored state can be read back")
+        let (mut state, tail): (State, &[u8]) =
+            postcard::take_from_bytes(rest).expect("a stored state can be read back");
+        match *version {
+            PLAIN => {}
+            WITH_TAIL => (state.lease, state.past) = postcard::from_bytes(tail).expect("a tail can be read back"),
+            _ => panic!("a newer version of Punctual wrote this row: do not go back to an older one"),
+        }
+        state
+    }
+
+    /// The past, to be added to.
+    pub fn past_mut(&mut self) -> &mut Past {
+        self.past.get_or_insert_default()
+    }
+
+    /// The delay that it was last given: how long after it was handed in, or given back, it was to be available.
+    pub fn delay(&self) -> Millis {
+        let given = self.past.as_ref().and_then(|past| past.delay);
+        given.unwrap_or_else(|| self.due.since(self.scheduled_at))
+    }
+
+    /// Its due time is about to become another one that no delay led to: the delay is kept.
+    pub(crate) fn keep_delay(&mut self) {
+        let delay = self.delay();
+        self.past_mut().delay = Some(delay);
+    }
+
+    /// Attempts and failures count from zero again.
+    pub(crate) fn begin_anew(&mut self) {
+        let (attempts, failures) = (std::mem::take(&mut self.attempts), std::mem::take(&mut self.failures));
+        let past = self.past_mut();
+        past.attempts = past.attempts.saturating_add(attempts);
+        past.failures = past.failures.saturating_add(failures);
     }
 
     /// The first instant at which it is not worth handing over any more.
@@ -180,7 +251,13 @@ mod tests {
             queue: Some(Name::new("q").unwrap()),
             attempts: 5,
             failures: 6,
+            lease: None,
+            past: None,
         }
+    }
+
+    fn past() -> Past {
+        Past { attempts: 1, failures: 2, releases: 3, rejections: 4, replays: 300, delay: Some(Millis(5_000)) }
     }
 
     #[test]
@@ -196,16 +273,32 @@ mod tests {
             Phase::Finished(Ending::Cancelled),
         ];
         for phase in phases {
-            let state = state(phase);
-            assert_eq!(State::decode(&state.encode()), state);
+            for (lease, past) in
+                [(None, None), (Some(Millis(7)), None), (None, Some(past())), (Some(Millis(7)), Some(past()))]
+            {
+                let state = State { lease, past: past.map(Box::new), ..state(phase.clone()) };
+                assert_eq!(State::decode(&state.encode()), state);
+            }
         }
     }
 
     #[test]
     fn a_long_state_comes_back_too() {
         let part = |number: usize| Part { queue: Name::new(format!("queue-{number}")).unwrap(), finished: None };
-        let state = state(Phase::Spread((0..100).map(part).collect()));
+        let mut state = state(Phase::Spread((0..100).map(part).collect()));
         assert_eq!(State::decode(&state.encode()), state);
+        state.past = Some(Box::new(past()));
+        assert_eq!(State::decode(&state.encode()), state);
+    }
+
+    /// The tail may be what does not fit.
+    #[test]
+    fn a_state_of_any_length_comes_back() {
+        for length in 1..=Name::MAX_BYTES {
+            let routing_key = Some(Name::new("r".repeat(length)).unwrap());
+            let state = State { routing_key, lease: Some(Millis(u64::MAX)), ..state(Phase::Waiting) };
+            assert_eq!(State::decode(&state.encode()), state, "{length}");
+        }
     }
 
     /// The bytes of version 1, as they stand in stores that exist.
@@ -213,6 +306,44 @@ mod tests {
     fn version_1_stays_readable() {
         let stored = [1, 0, 1, 2, 3, 1, 4, 1, 5, 1, 232, 7, 128, 221, 219, 1, 10, 1, 3, 97, 46, 98, 1, 1, 113, 5, 6];
         assert_eq!(State::decode(&stored), state(Phase::Waiting));
-        assert_eq!(state(Phase::Waiting).encode(), stored.as_slice());
+        assert_eq!(state(Phase::Waiting).encode(), stored.as_slice(), "what has no tail is written as before");
+    }
+
+    /// The bytes of version 2: those of version 1, then the lease time and the past.
+    #[test]
+    fn version_2_stays_readable() {
+        let plain = [0, 1, 2, 3, 1, 4, 1, 5, 1, 232, 7, 128, 221, 219, 1, 10, 1, 3, 97, 46, 98, 1, 1, 113, 5, 6];
+        let with = |tail: &[u8]| [&[2], &plain[..], tail].concat();
+        let (lease, past) = (Some(Millis(60_000)), Some(Box::new(past())));
+        let states = [
+            (with(&[1, 224, 212, 3, 0]), State { lease, ..state(Phase::Waiting) }),
+            (with(&[0, 1, 1, 2, 3, 4, 172, 2, 1, 136, 39]), State { past: past.clone(), ..state(Phase::Waiting) }),
+            (
+                with(&[1, 224, 212, 3, 1, 1, 2, 3, 4, 172, 2, 1, 136, 39]),
+                State { lease, past, ..state(Phase::Waiting) },
+            ),
+        ];
+        for (stored, state) in states {
+            assert_eq!(State::decode(&stored), state);
+            assert_eq!(state.encode(), stored);
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "a newer version of Punctual")]
+    fn a_newer_version_is_not_guessed_at() {
+        State::decode(&[3, 0, 1, 2, 3, 0, 0, 0, 0, 0, 0]);
+    }
+
+    #[test]
+    fn the_delay_is_the_one_last_given() {
+        let mut state = state(Phase::Waiting);
+        assert_eq!(state.delay(), Millis(1));
+        state.keep_delay();
+        state.due = Timestamp::from_millis(100);
+        assert_eq!(state.delay(), Millis(1), "it was called back before its time");
+        state.past_mut().delay = Some(Millis(7));
+        state.keep_delay();
+        assert_eq!(state.delay(), Millis(7));
     }
 }

@@ -49,6 +49,8 @@ pub struct Task {
     pub ttl: Option<Millis>,
     /// What happens when it fails; without, the queue's.
     pub retry: Option<Retry>,
+    /// How long a consumer may work on it if it does not say; without, the queue's.
+    pub lease: Option<Millis>,
     /// Whether a task of the same id that was not handed out yet gives way to this one.
     pub replace: bool,
 }
@@ -68,6 +70,7 @@ impl Task {
             priority: None,
             ttl: None,
             retry: None,
+            lease: None,
             replace: false,
         }
     }

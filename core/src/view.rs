@@ -9,7 +9,7 @@ use crate::answer::{Lease, Standing};
 use crate::command::TimeRange;
 use crate::name::Name;
 use crate::settings::Retry;
-use crate::state::{Death, Phase, State};
+use crate::state::{Death, Past, Phase, State};
 use crate::store::{Bodies, Find, Key, Position, Row, Scan, ShardId, Store, StoreError, Table};
 use crate::task::{Content, Form, Headers, unpack};
 use crate::time::{Millis, Timestamp};
@@ -40,6 +40,8 @@ pub struct TaskView {
     pub ttl: Option<Millis>,
     /// What happens when it fails, if that differs from the queue's settings.
     pub retry: Option<Retry>,
+    /// How long a consumer may work on it if it does not say, if that differs from the queue's settings.
+    pub lease_time: Option<Millis>,
     /// When it was scheduled.
     pub scheduled_at: Timestamp,
     /// When it is or was due.
@@ -69,6 +71,10 @@ pub struct DeliveryView {
     pub attempts: u32,
     /// How many of the attempts failed.
     pub failures: u32,
+    /// What happened before: attempts and failures that are not among those, and how it came back.
+    pub past: Past,
+    /// The delay that it was last given, by whoever scheduled it or gave it back.
+    pub delay: Millis,
     /// What it died of.
     pub death: Option<Death>,
 }
@@ -254,6 +260,7 @@ impl TaskView {
             routing_key: state.routing_key,
             ttl: state.ttl,
             retry: state.retry,
+            lease_time: state.lease,
             scheduled_at: state.scheduled_at,
             due: state.due,
             parts: Vec::new(),
@@ -280,6 +287,8 @@ impl DeliveryView {
             priority: state.priority,
             attempts: state.attempts,
             failures: state.failures,
+            past: state.past.as_deref().copied().unwrap_or_default(),
+            delay: state.delay(),
             death,
         }
     }

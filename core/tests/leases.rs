@@ -5,7 +5,7 @@ mod center;
 
 use center::{Center, at, name, task};
 use punctual_core::{
-    Answer, Back, Backoff, Command, Ending, Millis, QueueSettings, Reason, Refused, Retry, Standing, Task,
+    Answer, Back, Backoff, Command, Ending, Millis, Past, QueueSettings, Reason, Refused, Retry, Standing, Task,
 };
 
 fn retry(attempts: u32, wait: u64) -> QueueSettings {
@@ -168,4 +168,73 @@ fn a_lease_outlives_the_time_to_live_but_a_retry_does_not() {
     assert_eq!(center.acknowledge(&deliveries[0].lease), Ok(Answer::Acknowledged));
     center.ask(release(&deliveries[1].lease, Back::Retry)).unwrap();
     assert!(matches!(center.standing("b"), Some(Standing::Dead { reason: Reason::Expired, .. })));
+}
+
+#[test]
+fn a_tasks_own_lease_time_comes_before_the_queues_and_after_the_consumers() {
+    let mut center = Center::new();
+    let own = |id: &str| Task { lease: Some(Millis(500)), ..task(id, 0) };
+    center.schedule(own("a"));
+    center.schedule(own("b"));
+    center.schedule(task("c", 0));
+    let [a, b, c] = <[_; 3]>::try_from(center.take(3)).unwrap();
+    assert_eq!([a.until, b.until, c.until], [at(500), at(500), at(30_000)]);
+    center.pass(499);
+    let extended = center.ask(Command::Extend { lease: a.lease.clone(), by: None });
+    assert_eq!(extended, Ok(Answer::Extended(at(999))), "more time means as much again");
+    let extended = center.ask(Command::Extend { lease: b.lease, by: Some(Millis(7)) });
+    assert_eq!(extended, Ok(Answer::Extended(at(506))), "who says a time gets it");
+    center.restart();
+    center.pass(499);
+    assert_eq!(center.acknowledge(&a.lease), Ok(Answer::Acknowledged), "it is in the row");
+}
+
+#[test]
+fn every_delivery_of_a_broadcast_has_its_tasks_lease_time() {
+    let mut center = Center::new();
+    let feeds = ["a", "b"].map(|queue| punctual_core::Binding::all(name(queue)));
+    center.put_topic("t", punctual_core::TopicSettings { feeds: Some(feeds.to_vec()), ..Default::default() });
+    center.schedule(Task { lease: Some(Millis(500)), ..task("x", 0) });
+    for queue in ["a", "b"] {
+        assert_eq!(center.take_from(queue, 1)[0].until, at(500));
+    }
+}
+
+#[test]
+fn what_consumers_did_to_a_delivery_is_its_past() {
+    let mut center = Center::new();
+    center.put_queue("t", retry(1, 0));
+    center.schedule(task("a", 40));
+    assert_eq!((center.past("a"), center.delay("a")), (Past::default(), Millis(40)));
+    center.pass(40);
+    let lease = center.take_one().lease;
+    center.ask(release(&lease, Back::After(Millis(7)))).unwrap();
+    assert_eq!((center.past("a").releases, center.delay("a")), (1, Millis(7)));
+    center.pass(7);
+    let lease = center.take_one().lease;
+    center.ask(Command::Reject { lease, note: None }).unwrap();
+    assert_eq!(center.past("a"), Past { releases: 1, rejections: 1, delay: Some(Millis(7)), ..Past::default() });
+
+    center.replay("a");
+    let replayed = Past { attempts: 2, failures: 0, releases: 1, rejections: 1, replays: 1, delay: Some(Millis(7)) };
+    assert_eq!(center.past("a"), replayed, "its attempts count from zero again and are not forgotten");
+    let lease = center.take_one().lease;
+    center.ask(release(&lease, Back::Retry)).unwrap();
+    assert!(matches!(center.standing("a"), Some(Standing::Dead { reason: Reason::OutOfAttempts, .. })));
+    center.restart();
+    center.replay("a");
+    let replayed = Past { attempts: 3, failures: 1, releases: 2, rejections: 1, replays: 2, delay: Some(Millis(7)) };
+    assert_eq!(center.past("a"), replayed, "it is stored");
+}
+
+#[test]
+fn a_delay_is_still_known_when_the_due_time_is_another() {
+    let mut center = Center::new();
+    center.schedule(task("a", 40));
+    center.pass(40);
+    let lease = center.take_one().lease;
+    center.acknowledge(&lease).unwrap();
+    center.pass(1_000);
+    center.replay("a");
+    assert_eq!(center.delay("a"), Millis(40));
 }

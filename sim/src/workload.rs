@@ -152,6 +152,7 @@ impl Workload {
         task.key = self.rng.percent(30).then(|| name(format!("key-{}", self.rng.below(6))));
         task.priority = self.rng.percent(20).then(|| self.rng.below(4) as u32);
         task.ttl = self.rng.percent(10).then(|| Millis(self.rng.magnitude(1, 600_000)));
+        task.lease = self.rng.percent(15).then(|| Millis(self.rng.magnitude(500, 60_000)));
         task.retry = self.rng.percent(5).then(|| retry(&mut self.rng));
         task.replace = self.rng.percent(8);
         if &*topic == "fan" {

@@ -147,6 +147,8 @@ impl<R> Shard<R> {
             let mut state = self.desk[slot].state.clone();
             state.phase = Phase::Waiting;
             state.queue = Some(queue.clone());
+            // What happened to the task before is not the past of this row.
+            state.past = None;
             let seq = self.numbers.take();
             let part = Resident::new(task.in_queue(&queue), seq, group.clone(), topic, state, None);
             let part = self.desk.insert(part);

@@ -21,6 +21,11 @@ impl<R> Shard<R> {
         self.touch(slot);
         let row = &mut self.desk[slot];
         row.state.priority = priority.unwrap_or(row.state.priority);
+        let past = row.state.past_mut();
+        past.releases += 1;
+        if let Back::After(delay) = back {
+            past.delay = Some(delay);
+        }
         match back {
             Back::Retry => self.fail(slot),
             // Given back at once, it stands where it stood before: its time is its due time.
@@ -40,13 +45,15 @@ impl<R> Shard<R> {
 
     pub(super) fn reject(&mut self, lease: &Lease, note: Option<String>) -> Reply {
         let slot = self.held(lease)?;
+        self.touch(slot);
+        self.desk[slot].state.past_mut().rejections += 1;
         self.die(slot, Reason::Rejected, note);
         Ok(Answer::Rejected)
     }
 
     pub(super) fn extend(&mut self, lease: &Lease, by: Option<Millis>) -> Reply {
         let slot = self.held(lease)?;
-        let by = by.unwrap_or_else(|| self.queue_settings(slot).lease);
+        let by = by.or(self.desk[slot].state.lease).unwrap_or_else(|| self.queue_settings(slot).lease);
         let until = self.now.plus(by.max(Millis(1)));
         self.hold_until(slot, until);
         self.note(slot, What::Extended { until });

@@ -55,6 +55,8 @@ impl<R> Shard<R> {
             queue: None,
             attempts: 0,
             failures: 0,
+            lease: task.lease,
+            past: None,
         };
         let body = pack(task.form, &task.headers, &task.body);
         let seq = self.numbers.take();

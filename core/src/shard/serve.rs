@@ -135,8 +135,9 @@ impl<R> Shard<R> {
         self.touch(slot);
         let token = self.numbers.take();
         let queue = self.directory.queue(queue);
-        let until = self.now.plus(reserve.lease.unwrap_or(queue.settings.lease).max(Millis(1)));
         let state = &mut self.desk[slot].state;
+        let time = reserve.lease.or(state.lease).unwrap_or(queue.settings.lease);
+        let until = self.now.plus(time.max(Millis(1)));
         state.phase = Phase::Leased { token, holder: reserve.consumer.clone() };
         state.queue = Some(queue.name.clone());
         state.attempts += 1;

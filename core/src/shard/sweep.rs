@@ -326,8 +326,9 @@ impl<R> Shard<R> {
         self.note(slot, What::Replayed);
         self.touch(slot);
         let row = &mut self.desk[slot];
-        row.state.attempts = 0;
-        row.state.failures = 0;
+        row.state.begin_anew();
+        row.state.keep_delay();
+        row.state.past_mut().replays += 1;
         row.state.due = self.now;
         if row.table == Table::History {
             row.state.queue = None;

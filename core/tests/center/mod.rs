@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use punctual_core::store::{Claim, ShardId, Store};
+use punctual_core::view::TaskView;
 use punctual_core::{
-    Answer, Board, Clock, Command, Delivery, Event, Forward, Lease, Millis, Name, QueueSettings, Reply, Request,
-    Reserve, Ruling, Schedule, Scheduled, Shard, ShardConfig, Standing, Task, Timestamp, TopicSettings, view,
+    Answer, Board, Clock, Command, Delivery, Event, Forward, Lease, Millis, Name, Past, QueueSettings, Reply, Request,
+    Reserve, Ruling, Schedule, Scheduled, Selected, Shard, ShardConfig, Standing, Task, Timestamp, TopicSettings, view,
 };
 use punctual_memory::MemoryStore;
 
@@ -214,6 +215,26 @@ impl Center {
     /// Where a task of topic `t` stands according to the store.
     pub fn standing(&self, id: &str) -> Option<Standing> {
         view::get(&*self.store, SHARD, &name("t"), &name(id), self.now()).unwrap().map(|task| task.delivery.standing)
+    }
+
+    fn view(&self, id: &str) -> TaskView {
+        view::get(&*self.store, SHARD, &name("t"), &name(id), self.now()).unwrap().expect("it is there")
+    }
+
+    /// What happened to a task of topic `t` before, according to the store.
+    pub fn past(&self, id: &str) -> Past {
+        self.view(id).delivery.past
+    }
+
+    /// The delay that a task of topic `t` was last given.
+    pub fn delay(&self, id: &str) -> Millis {
+        self.view(id).delivery.delay
+    }
+
+    /// Hands a task of topic `t` out again.
+    pub fn replay(&mut self, id: &str) {
+        let selected = Selected { topic: name("t"), id: name(id), queue: None };
+        assert_eq!(self.ask(Command::Replay(selected)), Ok(Answer::Replayed));
     }
 
     /// Ready, leased and dead of a queue.

@@ -55,7 +55,8 @@ impl Model {
     fn hand_out(&mut self, queue: &Name, reserve: &Reserve) -> Delivery {
         let number = self.first_in(queue).expect("the queue has something to give");
         let token = self.number();
-        let until = self.now.plus(reserve.lease.unwrap_or(self.queues[queue].lease).max(Millis(1)));
+        let own = self.rows[&number].state.lease;
+        let until = self.now.plus(reserve.lease.or(own).unwrap_or(self.queues[queue].lease).max(Millis(1)));
         let opened_at = self.opened_at;
         let row = self.row(number);
         let fired_at = row.at.max(opened_at);
@@ -107,10 +108,12 @@ impl Model {
         let number = self.held(lease)?;
         let row = self.row(number);
         row.state.priority = priority.unwrap_or(row.state.priority);
+        row.state.past_mut().releases += 1;
         let due: Timestamp = row.state.due;
         match back {
             Back::Retry => self.fail(number),
             Back::After(delay) => {
+                row.state.past_mut().delay = Some(delay);
                 let at = self.now.plus(delay);
                 self.note(number, What::Released { at });
                 self.wait_until(number, if delay == Millis::ZERO { due.min(self.now) } else { at });
@@ -121,13 +124,15 @@ impl Model {
 
     pub fn reject(&mut self, lease: &Lease, note: Option<String>) -> Reply {
         let number = self.held(lease)?;
+        self.row(number).state.past_mut().rejections += 1;
         self.die(number, Reason::Rejected, note);
         Ok(Answer::Rejected)
     }
 
     pub fn extend(&mut self, lease: &Lease, by: Option<Millis>) -> Reply {
         let number = self.held(lease)?;
-        let by = by.unwrap_or(self.settings_for(number).lease).max(Millis(1));
+        let own = self.rows[&number].state.lease;
+        let by = by.or(own).unwrap_or(self.settings_for(number).lease).max(Millis(1));
         let until = self.now.plus(by);
         self.row(number).at = until;
         self.note(number, What::Extended { until });

@@ -97,6 +97,7 @@ impl Model {
             let mut part = Row { part: Some(queue.clone()), at: task.state.due.min(now), ..task.clone() };
             part.state.phase = Phase::Waiting;
             part.state.queue = Some(queue.clone());
+            part.state.past = None;
             (part.headers, part.body, part.form) = (Headers::new(), Bytes::new(), Form::Bytes);
             let number = self.number();
             self.rows.insert(number, part);

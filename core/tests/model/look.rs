@@ -51,6 +51,7 @@ impl Model {
             routing_key: row.state.routing_key.clone(),
             ttl: row.state.ttl,
             retry: row.state.retry,
+            lease_time: row.state.lease,
             scheduled_at: row.state.scheduled_at,
             due: row.state.due,
             delivery: self.delivery(number),
@@ -88,6 +89,8 @@ impl Model {
             priority: state.priority,
             attempts: state.attempts,
             failures: state.failures,
+            past: state.past.as_deref().copied().unwrap_or_default(),
+            delay: self.rows[&number].delay(),
             death,
         }
     }

@@ -181,6 +181,21 @@ impl Row {
         Key::new(&self.topic, &self.id, self.part.as_deref().unwrap_or(""))
     }
 
+    /// It is due now, and its attempts count from zero; what was before is its past.
+    pub fn recall(&mut self, now: Timestamp) {
+        let (attempts, failures, delay) = (self.state.attempts, self.state.failures, self.delay());
+        (self.state.attempts, self.state.failures, self.state.due) = (0, 0, now);
+        let past = self.state.past_mut();
+        (past.attempts, past.failures) = (past.attempts + attempts, past.failures + failures);
+        past.delay = Some(delay);
+    }
+
+    /// The delay that it was last given.
+    pub fn delay(&self) -> Millis {
+        let given = self.state.past.as_deref().and_then(|past| past.delay);
+        given.unwrap_or(Millis(self.state.due.as_millis() - self.state.scheduled_at.as_millis()))
+    }
+
     pub fn is_waiting(&self) -> bool {
         self.table == Table::Live && self.state.phase == Phase::Waiting
     }

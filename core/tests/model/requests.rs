@@ -90,6 +90,8 @@ impl Model {
             queue: None,
             attempts: 0,
             failures: 0,
+            lease: task.lease,
+            past: None,
         };
         let row = Row {
             topic,
@@ -192,7 +194,8 @@ impl Model {
         let now = self.now;
         self.note(number, What::Replayed);
         let row = self.row(number);
-        (row.state.attempts, row.state.failures, row.state.due) = (0, 0, now);
+        row.recall(now);
+        row.state.past_mut().replays += 1;
         if row.table == Table::History {
             row.state.queue = None;
         }

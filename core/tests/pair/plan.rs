@@ -98,6 +98,7 @@ pub enum Ask {
         ttl: Option<u64>,
         attempts: Option<u32>,
         wait: u64,
+        lease: Option<u64>,
         routing: u8,
         replace: bool,
         large: bool,
@@ -231,23 +232,14 @@ fn schedule() -> impl Strategy<Value = Ask> {
         prop::option::weighted(0.2, short()),
         prop::option::weighted(0.3, 0u32..3),
         short(),
+        prop::option::weighted(0.3, short()),
         0u8..4,
         prop::bool::weighted(0.3),
         prop::bool::weighted(0.03),
     );
     (what, rest).prop_map(
-        |((which, id_is_new, when, key, priority), (ttl, attempts, wait, routing, replace, large))| Ask::Schedule {
-            which,
-            id_is_new,
-            when,
-            key,
-            priority,
-            ttl,
-            attempts,
-            wait,
-            routing,
-            replace,
-            large,
+        |((which, id_is_new, when, key, priority), (ttl, attempts, wait, lease, routing, replace, large))| {
+            Ask::Schedule { which, id_is_new, when, key, priority, ttl, attempts, wait, lease, routing, replace, large }
         },
     )
 }

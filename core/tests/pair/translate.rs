@@ -200,6 +200,7 @@ impl Pair {
             ttl,
             attempts,
             wait,
+            lease,
             routing: fit,
             replace,
             large,
@@ -220,6 +221,7 @@ impl Pair {
         task.key = group.map(key);
         task.priority = *priority;
         task.ttl = ttl.map(Millis).filter(|_| self.room != Room::Plain);
+        task.lease = lease.map(Millis);
         task.retry = attempts.map(|attempts| steady(attempts, *wait));
         task.replace = *replace;
         Schedule { task, id, id_is_new: *id_is_new }

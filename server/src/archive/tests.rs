@@ -10,7 +10,7 @@ use std::process::Command;
 use bytes::Bytes;
 use punctual_core::store::Position;
 use punctual_core::view::{DeliveryView, TaskView};
-use punctual_core::{Ending, Form, Name, Standing, Timestamp};
+use punctual_core::{Ending, Form, Millis, Name, Past, Standing, Timestamp};
 use punctual_wire::{TaskInfo, Time};
 use tempfile::TempDir;
 
@@ -35,6 +35,7 @@ fn task(topic: &str, id: &str, finished: &str) -> TaskView {
         routing_key: None,
         ttl: None,
         retry: None,
+        lease_time: None,
         scheduled_at: Timestamp::from_millis(1),
         due: at,
         delivery: DeliveryView {
@@ -45,6 +46,8 @@ fn task(topic: &str, id: &str, finished: &str) -> TaskView {
             priority: 1,
             attempts: 1,
             failures: 0,
+            past: Past::default(),
+            delay: Millis::ZERO,
             death: None,
         },
         parts: Vec::new(),

@@ -276,6 +276,8 @@ impl Context<'_> {
                 queue: None,
                 attempts: 0,
                 failures: 0,
+                lease: task.lease,
+                past: None,
             };
             let at = due.min(state.expires_at());
             Guess::row(Candidate {
@@ -295,6 +297,7 @@ impl Context<'_> {
     pub fn born(&self, mut task: Candidate) -> Guess {
         let at = task.state.due.min(self.now);
         task.state.phase = Phase::Waiting;
+        task.state.past = None;
         task.table = Table::Live;
         task.seq = None;
         task.body = Body::Exactly(Default::default());
@@ -316,6 +319,10 @@ impl Context<'_> {
     pub fn released(&self, row: &Candidate, back: Back, priority: Option<u32>) -> Vec<Guess> {
         let mut row = row.clone();
         row.state.priority = priority.unwrap_or(row.state.priority);
+        row.state.past_mut().releases += 1;
+        if let Back::After(delay) = back {
+            row.state.past_mut().delay = Some(delay);
+        }
         let due = row.state.due.min(self.now);
         match back {
             Back::Retry => self.fail(&row),
@@ -325,7 +332,9 @@ impl Context<'_> {
     }
 
     pub fn rejected(&self, row: &Candidate) -> Vec<Guess> {
-        self.die(row, Reason::Rejected)
+        let mut row = row.clone();
+        row.state.past_mut().rejections += 1;
+        self.die(&row, Reason::Rejected)
     }
 
     pub fn forwarded(&self, row: &Candidate, refused: bool) -> Vec<Guess> {
@@ -338,9 +347,13 @@ impl Context<'_> {
 
     pub fn replayed(&self, row: &Candidate) -> Guess {
         let mut again = row.clone();
-        again.state.attempts = 0;
-        again.state.failures = 0;
-        again.state.due = self.now;
+        let (attempts, failures, delay) = (row.state.attempts, row.state.failures, row.state.delay());
+        let past = again.state.past_mut();
+        past.attempts += attempts;
+        past.failures += failures;
+        past.replays += 1;
+        past.delay = Some(delay);
+        (again.state.attempts, again.state.failures, again.state.due) = (0, 0, self.now);
         if row.table == Table::History {
             again.state.queue = None;
         }

@@ -30,6 +30,7 @@ pub(crate) fn new_task(task: wire::NewTask) -> Result<Task, Fault> {
         priority: task.priority,
         ttl: task.ttl.map(millis),
         retry: task.retry.map(retry_from_wire),
+        lease: None,
         replace: task.replace,
     })
 }
