@@ -41,6 +41,8 @@ pub enum Command {
         lease: Lease,
         /// Why not.
         note: Option<String>,
+        /// From now on with this priority, should it be replayed.
+        priority: Option<u32>,
     },
     /// The work takes longer.
     Extend {
@@ -180,6 +182,9 @@ pub enum Back {
     Retry,
     /// After this time; the attempt does not count as a failure.
     After(Millis),
+    /// At once, to where it stood: its consumer is gone and has said nothing about it. It counts neither as
+    /// a failure nor as given back.
+    Abandoned,
 }
 
 /// One task, or its delivery in one of several queues.

@@ -60,7 +60,7 @@ fn part(queue: &str) -> Selected {
 }
 
 fn reject(center: &mut Center, lease: &Lease) {
-    let reject = Command::Reject { lease: lease.clone(), note: None };
+    let reject = Command::Reject { lease: lease.clone(), note: None, priority: None };
     assert_eq!(center.ask(reject), Ok(Answer::Rejected));
 }
 

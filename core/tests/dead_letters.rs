@@ -14,7 +14,7 @@ use punctual_core::{
 fn bury(center: &mut Center, id: &str) {
     center.schedule(task(id, 0));
     let lease = center.take_one().lease;
-    center.ask(Command::Reject { lease, note: Some("no".into()) }).unwrap();
+    center.ask(Command::Reject { lease, note: Some("no".into()), priority: None }).unwrap();
 }
 
 fn selected(id: &str) -> Selected {
@@ -96,7 +96,7 @@ fn a_dead_letter_goes_on_to_another_topic_with_headers_that_say_why() {
     center.put_queue("t", QueueSettings { dead_letter: Some(name("graveyard")), ..QueueSettings::default() });
     center.schedule(task("a", 0).form(Form::Json));
     let lease = center.take_one().lease;
-    center.ask(Command::Reject { lease, note: Some("no".into()) }).unwrap();
+    center.ask(Command::Reject { lease, note: Some("no".into()), priority: None }).unwrap();
     let forward = center.forwards.pop().expect("it is sent");
     assert_eq!((&forward.task.topic, forward.task.form), (&name("graveyard"), Form::Json));
     let header = |wanted: &str| {

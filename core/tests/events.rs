@@ -30,7 +30,7 @@ fn selected(id: &str) -> Selected {
 }
 
 fn reject(center: &mut Center, lease: Lease) {
-    center.ask(Command::Reject { lease, note: None }).unwrap();
+    center.ask(Command::Reject { lease, note: None, priority: None }).unwrap();
 }
 
 fn leased(attempt: u32, until: u64) -> What {

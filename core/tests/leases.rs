@@ -142,7 +142,7 @@ fn a_rejected_delivery_is_a_dead_letter_at_once() {
     let mut center = Center::new();
     center.schedule(task("a", 0));
     let lease = center.take_one().lease;
-    center.ask(Command::Reject { lease, note: Some("no such order".into()) }).unwrap();
+    center.ask(Command::Reject { lease, note: Some("no such order".into()), priority: None }).unwrap();
     assert_eq!(center.standing("a"), Some(Standing::Dead { reason: Reason::Rejected, at: at(0) }));
 }
 
@@ -212,7 +212,7 @@ fn what_consumers_did_to_a_delivery_is_its_past() {
     assert_eq!((center.past("a").releases, center.delay("a")), (1, Millis(7)));
     center.pass(7);
     let lease = center.take_one().lease;
-    center.ask(Command::Reject { lease, note: None }).unwrap();
+    center.ask(Command::Reject { lease, note: None, priority: None }).unwrap();
     assert_eq!(center.past("a"), Past { releases: 1, rejections: 1, delay: Some(Millis(7)), ..Past::default() });
 
     center.replay("a");
@@ -237,4 +237,31 @@ fn a_delay_is_still_known_when_the_due_time_is_another() {
     center.pass(1_000);
     center.replay("a");
     assert_eq!(center.delay("a"), Millis(40));
+}
+
+#[test]
+fn what_was_abandoned_is_back_where_it_stood_and_nobody_counted_it() {
+    let mut center = Center::new();
+    center.put_queue("t", retry(1, 200));
+    center.schedule(task("a", 0));
+    center.pass(5);
+    center.schedule(task("b", 0));
+    let held = center.take_one();
+    assert_eq!(
+        center.ask(release(&held.lease, Back::Abandoned)),
+        Ok(Answer::Released(Standing::Ready { since: at(0) }))
+    );
+    assert_eq!((center.past("a"), center.delay("a")), (Past::default(), Millis::ZERO));
+    assert_eq!(center.take_ids(), ["a", "b"]);
+    assert!(matches!(center.ask(release(&held.lease, Back::Abandoned)), Err(Refused::LeaseLost { .. })));
+}
+
+#[test]
+fn a_rejected_delivery_is_replayed_with_the_priority_it_was_rejected_with() {
+    let mut center = Center::new();
+    center.schedule(task("a", 0));
+    let lease = center.take_one().lease;
+    center.ask(Command::Reject { lease, note: None, priority: Some(7) }).unwrap();
+    center.replay("a");
+    assert_eq!(center.take_one().priority, 7);
 }

@@ -96,7 +96,7 @@ fn cancelling_says_exactly_what_happened() {
     let delivery = center.take_one();
     let leased = Standing::Leased { queue: name("t"), holder: name("consumer"), until: delivery.until };
     assert_eq!(center.cancel("b"), Ruling::TooLate(leased));
-    center.ask(Command::Reject { lease: delivery.lease, note: None }).unwrap();
+    center.ask(Command::Reject { lease: delivery.lease, note: None, priority: None }).unwrap();
     assert_eq!(center.cancel("b"), Ruling::TooLate(Standing::Dead { reason: Reason::Rejected, at: at(0) }));
     center.pass(1_000);
     assert!(center.take_ids().is_empty());

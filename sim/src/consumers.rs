@@ -126,10 +126,14 @@ impl Consumers {
                 say(self, Command::Release { lease: lease.clone(), back: Back::Retry, priority }, work);
             }
             80..87 => {
-                let back = Back::After(Millis(*self.rng.pick(&[0, 0, 1, 5_000, 300_000])));
+                let after = |millis| Back::After(Millis(millis));
+                let back = *self.rng.pick(&[Back::Abandoned, after(0), after(1), after(5_000), after(300_000)]);
                 say(self, Command::Release { lease: lease.clone(), back, priority: None }, work);
             }
-            87..93 => say(self, Command::Reject { lease: lease.clone(), note: Some("no".into()) }, work),
+            87..93 => {
+                let priority = self.rng.percent(30).then(|| self.rng.below(4) as u32);
+                say(self, Command::Reject { lease: lease.clone(), note: Some("no".into()), priority }, work);
+            }
             _ => {
                 let by = self.rng.percent(50).then(|| Millis(self.rng.magnitude(1, 100_000)));
                 say(self, Command::Extend { lease: lease.clone(), by }, work / 2);

@@ -21,15 +21,16 @@ impl<R> Shard<R> {
         self.touch(slot);
         let row = &mut self.desk[slot];
         row.state.priority = priority.unwrap_or(row.state.priority);
-        let past = row.state.past_mut();
-        past.releases += 1;
+        if back != Back::Abandoned {
+            row.state.past_mut().releases += 1;
+        }
         if let Back::After(delay) = back {
-            past.delay = Some(delay);
+            row.state.past_mut().delay = Some(delay);
         }
         match back {
             Back::Retry => self.fail(slot),
             // Given back at once, it stands where it stood before: its time is its due time.
-            Back::After(Millis::ZERO) => {
+            Back::After(Millis::ZERO) | Back::Abandoned => {
                 let at = row.state.due.min(self.now);
                 self.note(slot, What::Released { at: self.now });
                 self.wait_until(slot, at);
@@ -43,10 +44,12 @@ impl<R> Shard<R> {
         Ok(Answer::Released(self.standing(slot)))
     }
 
-    pub(super) fn reject(&mut self, lease: &Lease, note: Option<String>) -> Reply {
+    pub(super) fn reject(&mut self, lease: &Lease, note: Option<String>, priority: Option<u32>) -> Reply {
         let slot = self.held(lease)?;
         self.touch(slot);
-        self.desk[slot].state.past_mut().rejections += 1;
+        let state = &mut self.desk[slot].state;
+        state.priority = priority.unwrap_or(state.priority);
+        state.past_mut().rejections += 1;
         self.die(slot, Reason::Rejected, note);
         Ok(Answer::Rejected)
     }

@@ -258,7 +258,7 @@ impl<R> Shard<R> {
             Command::Reschedule(reschedule) => self.reschedule(*reschedule).map(Answer::Rescheduled),
             Command::Acknowledge(lease) => self.acknowledge(&lease),
             Command::Release { lease, back, priority } => self.release(&lease, back, priority),
-            Command::Reject { lease, note } => self.reject(&lease, note),
+            Command::Reject { lease, note, priority } => self.reject(&lease, note, priority),
             Command::Extend { lease, by } => self.extend(&lease, by),
             Command::Replay(selected) => self.replay_one(&selected.key()),
             Command::Purge(selected) => self.purge_one(&selected.key()),

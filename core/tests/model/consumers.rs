@@ -108,10 +108,17 @@ impl Model {
         let number = self.held(lease)?;
         let row = self.row(number);
         row.state.priority = priority.unwrap_or(row.state.priority);
-        row.state.past_mut().releases += 1;
+        if back != Back::Abandoned {
+            row.state.past_mut().releases += 1;
+        }
         let due: Timestamp = row.state.due;
         match back {
             Back::Retry => self.fail(number),
+            Back::Abandoned => {
+                let at = self.now;
+                self.note(number, What::Released { at });
+                self.wait_until(number, due.min(at));
+            }
             Back::After(delay) => {
                 row.state.past_mut().delay = Some(delay);
                 let at = self.now.plus(delay);
@@ -122,9 +129,11 @@ impl Model {
         Ok(Answer::Released(self.standing(number)))
     }
 
-    pub fn reject(&mut self, lease: &Lease, note: Option<String>) -> Reply {
+    pub fn reject(&mut self, lease: &Lease, note: Option<String>, priority: Option<u32>) -> Reply {
         let number = self.held(lease)?;
-        self.row(number).state.past_mut().rejections += 1;
+        let state = &mut self.row(number).state;
+        state.priority = priority.unwrap_or(state.priority);
+        state.past_mut().rejections += 1;
         self.die(number, Reason::Rejected, note);
         Ok(Answer::Rejected)
     }

@@ -19,7 +19,7 @@ impl Model {
             Command::Reschedule(change) => self.reschedule(*change),
             Command::Acknowledge(lease) => self.acknowledge(&lease),
             Command::Release { lease, back, priority } => self.release(&lease, back, priority),
-            Command::Reject { lease, note } => self.reject(&lease, note),
+            Command::Reject { lease, note, priority } => self.reject(&lease, note, priority),
             Command::Extend { lease, by } => self.extend(&lease, by),
             Command::Replay(selected) => self.replay_one(&selected),
             Command::Purge(selected) => self.purge_one(&selected),

@@ -117,9 +117,11 @@ pub enum Ask {
         after: Option<u64>,
         priority: Option<u32>,
     },
+    Abandon(Index),
     Reject {
         lease: Index,
         note: bool,
+        priority: Option<u32>,
     },
     Extend {
         lease: Index,
@@ -283,7 +285,10 @@ fn ask() -> impl Strategy<Value = Ask> {
         6 => (lease(), maybe(short()), maybe(0u32..3)).prop_map(|(lease, after, priority)| {
             Ask::Release { lease, after, priority }
         }),
-        3 => (lease(), any::<bool>()).prop_map(|(lease, note)| Ask::Reject { lease, note }),
+        2 => lease().prop_map(Ask::Abandon),
+        3 => (lease(), any::<bool>(), maybe(0u32..3)).prop_map(|(lease, note, priority)| {
+            Ask::Reject { lease, note, priority }
+        }),
         2 => (lease(), maybe(short())).prop_map(|(lease, by)| Ask::Extend { lease, by }),
         3 => (which(), maybe(0u8..4)).prop_map(|(which, queue)| Ask::Replay { which, queue }),
         1 => (which(), maybe(0u8..4)).prop_map(|(which, queue)| Ask::Purge { which, queue }),

@@ -112,9 +112,14 @@ impl Pair {
                 let back = after.map_or(Back::Retry, |after| Back::After(Millis(after)));
                 return with_lease(lease, &|lease| Command::Release { lease, back, priority: *priority });
             }
-            Ask::Reject { lease, note } => {
+            Ask::Abandon(lease) => {
+                let back = Back::Abandoned;
+                return with_lease(lease, &|lease| Command::Release { lease, back, priority: None });
+            }
+            Ask::Reject { lease, note, priority } => {
                 let note = note.then(|| "no use".to_owned());
-                return with_lease(lease, &|lease| Command::Reject { lease, note: note.clone() });
+                let command = |lease| Command::Reject { lease, note: note.clone(), priority: *priority };
+                return with_lease(lease, &command);
             }
             Ask::Extend { lease, by } => {
                 return with_lease(lease, &|lease| Command::Extend { lease, by: by.map(Millis) });

@@ -71,7 +71,7 @@ impl Settle {
         let command = match self {
             Settle::Acknowledge(lease) => Command::Acknowledge(lease),
             Settle::Release { lease, back, priority } => Command::Release { lease, back, priority },
-            Settle::Reject { lease, note } => Command::Reject { lease, note },
+            Settle::Reject { lease, note } => Command::Reject { lease, note, priority: None },
             Settle::Extend { lease, by } => Command::Extend { lease, by },
         };
         (shard, command)
@@ -159,7 +159,8 @@ impl Handle {
     /// The work cannot be done: the delivery is a dead letter.
     pub async fn reject(&self, lease: Lease, note: Option<String>) -> Result<(), Error> {
         let shard = shard_of_key(&lease.key, self.shared.config.shards);
-        answered!(self.ask(shard, Command::Reject { lease, note }).await, Answer::Rejected => ())
+        let command = Command::Reject { lease, note, priority: None };
+        answered!(self.ask(shard, command).await, Answer::Rejected => ())
     }
 
     /// The work takes longer: so long from now, or as long as the queue gives. Answers with the new

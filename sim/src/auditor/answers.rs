@@ -96,8 +96,8 @@ impl Context<'_> {
             (Command::Release { lease, back, priority }, reply) => {
                 self.with_lease(guess, row, lease, reply, |row| self.released(row, *back, *priority))
             }
-            (Command::Reject { lease, .. }, reply) => {
-                self.with_lease(guess, row, lease, reply, |row| self.rejected(row))
+            (Command::Reject { lease, priority, .. }, reply) => {
+                self.with_lease(guess, row, lease, reply, |row| self.rejected(row, *priority))
             }
             (Command::Extend { lease, .. }, reply) => self.with_lease(guess, row, lease, reply, |row| {
                 let mut held = row.clone();

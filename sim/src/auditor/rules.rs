@@ -319,20 +319,23 @@ impl Context<'_> {
     pub fn released(&self, row: &Candidate, back: Back, priority: Option<u32>) -> Vec<Guess> {
         let mut row = row.clone();
         row.state.priority = priority.unwrap_or(row.state.priority);
-        row.state.past_mut().releases += 1;
+        if back != Back::Abandoned {
+            row.state.past_mut().releases += 1;
+        }
         if let Back::After(delay) = back {
             row.state.past_mut().delay = Some(delay);
         }
         let due = row.state.due.min(self.now);
         match back {
             Back::Retry => self.fail(&row),
-            Back::After(Millis::ZERO) => vec![self.wait_until(row, due)],
+            Back::After(Millis::ZERO) | Back::Abandoned => vec![self.wait_until(row, due)],
             Back::After(delay) => vec![self.wait_until(row, self.now.plus(delay))],
         }
     }
 
-    pub fn rejected(&self, row: &Candidate) -> Vec<Guess> {
+    pub fn rejected(&self, row: &Candidate, priority: Option<u32>) -> Vec<Guess> {
         let mut row = row.clone();
+        row.state.priority = priority.unwrap_or(row.state.priority);
         row.state.past_mut().rejections += 1;
         self.die(&row, Reason::Rejected)
     }
