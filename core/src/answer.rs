@@ -6,7 +6,7 @@ use crate::name::Name;
 use crate::settings::{QueueSettings, TopicSettings};
 use crate::shard::Counts;
 use crate::state::{Ending, Reason};
-use crate::store::Key;
+use crate::store::{Key, Position};
 use crate::task::{Form, Headers};
 use crate::time::{Millis, Timestamp};
 
@@ -48,6 +48,8 @@ pub enum Answer {
     Noted,
     /// To `Count`.
     Counts(Box<Counts>),
+    /// To `First`; `None` if nothing waits for a consumer there.
+    First(Option<First>),
     /// To `Forecast`: how many deliveries come due in each slot, by its beginning.
     Forecast(Vec<(Timestamp, u64)>),
 }
@@ -172,6 +174,15 @@ pub struct Delivery {
     pub lease: Lease,
     /// When that right ends.
     pub until: Timestamp,
+}
+
+/// The delivery that a queue of one shard hands out next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct First {
+    /// Its priority.
+    pub priority: u32,
+    /// Where its row stands among the live ones.
+    pub position: Position,
 }
 
 /// The right of one consumer to work on a delivery.

@@ -116,7 +116,15 @@ pub enum Command {
         refused: Option<String>,
     },
     /// How much there is, by topic, queue and state.
-    Count,
+    Count {
+        /// Only in the topic and the queue of this name.
+        only: Option<Name>,
+    },
+    /// Which delivery a queue hands out next.
+    First {
+        /// Its name.
+        queue: Name,
+    },
     /// How much comes due when.
     Forecast {
         /// In slots of this length.

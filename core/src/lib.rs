@@ -24,14 +24,16 @@ mod task;
 mod time;
 pub mod view;
 
-pub use answer::{Answer, Delivery, Lease, Refused, Reply, Ruling, ScheduleOutcome, Scheduled, Standing, Swept};
+pub use answer::{Answer, Delivery, First, Lease, Refused, Reply, Ruling, ScheduleOutcome, Scheduled, Standing, Swept};
 pub use board::{Board, Posted, Reserve, Ticket};
 pub use command::{Back, Command, Matching, Reschedule, Schedule, Selected, Shift, Sweep, SweepAction, TimeRange};
 pub use event::{Event, What};
 pub use name::{BadName, Name};
 pub use pattern::Pattern;
 pub use rate::TokenBucket;
-pub use settings::{Backoff, Binding, DEFAULT_PRIORITY, Overflow, QueueSettings, Rate, Retry, TopicSettings};
+pub use settings::{
+    Backoff, Binding, DEFAULT_PRIORITY, Overflow, QueueSettings, Rate, Retry, TopicSettings, URGENT_PRIORITY,
+};
 pub use shard::{Counts, Forward, OpenError, Output, QueueCounts, Request, Shard, ShardConfig, TopicCounts, Unit};
 pub use state::{Death, Ending, Part, Past, Phase, Reason, State};
 pub use task::{Form, Headers, Limits, Task, When};

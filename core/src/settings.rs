@@ -42,6 +42,9 @@ impl Default for TopicSettings {
 /// In the middle, so that there is room for the more and for the less urgent.
 pub const DEFAULT_PRIORITY: u32 = 1 << 16;
 
+/// Deliveries whose priority is below this are counted as urgent. That changes nothing about their order.
+pub const URGENT_PRIORITY: u32 = 1 << 10;
+
 /// One queue that a topic feeds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Binding {

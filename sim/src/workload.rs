@@ -209,7 +209,10 @@ impl Workload {
             84..89 => self.sweep(),
             89..93 => self.pause(moment),
             93..96 => self.change_settings(),
-            96 => self.everywhere(Command::Count),
+            96 => {
+                let only = self.rng.percent(50).then(|| name(*self.rng.pick(&TOPICS)));
+                self.everywhere(Command::Count { only })
+            }
             97 => self.delete(),
             _ => self.everywhere(Command::Forecast { unit: punctual_core::Unit::Hour, slots: 48 }),
         }

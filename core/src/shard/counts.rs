@@ -2,6 +2,8 @@
 
 use super::Shard;
 use super::desk::Slot;
+use super::directory::{Queue, Topic};
+use crate::answer::First;
 use crate::name::Name;
 use crate::state::Phase;
 use crate::store::{Table, TallyKind};
@@ -37,6 +39,8 @@ pub struct QueueCounts {
     pub name: Name,
     /// Waiting for a consumer.
     pub ready: u64,
+    /// Those of them whose priority is below [`URGENT_PRIORITY`](crate::URGENT_PRIORITY).
+    pub urgent: u64,
     /// With a consumer.
     pub leased: u64,
     /// Dead letters.
@@ -64,6 +68,7 @@ impl Counts {
                 Ok(index) => {
                     let known = &mut self.queues[index];
                     known.ready += queue.ready;
+                    known.urgent += queue.urgent;
                     known.leased += queue.leased;
                     known.dead += queue.dead;
                 }
@@ -74,23 +79,50 @@ impl Counts {
     }
 }
 
-impl<R> Shard<R> {
-    /// How much there is, by topic, queue and state.
-    pub fn counts(&self) -> Counts {
-        let topics = self.directory.topics().map(|topic| TopicCounts {
+impl TopicCounts {
+    fn of(topic: &Topic) -> TopicCounts {
+        TopicCounts {
             name: topic.name.clone(),
             waiting: topic.count(TallyKind::Waiting),
             leased: topic.count(TallyKind::TopicLeased),
             dead: topic.count(TallyKind::TopicDead),
             history: topic.count(TallyKind::History),
-        });
-        let queues = self.directory.queues().map(|queue| QueueCounts {
+        }
+    }
+}
+
+impl QueueCounts {
+    fn of(queue: &Queue) -> QueueCounts {
+        QueueCounts {
             name: queue.name.clone(),
             ready: queue.ready.len(),
+            urgent: queue.ready.urgent(),
             leased: queue.count(TallyKind::QueueLeased),
             dead: queue.count(TallyKind::QueueDead),
-        });
+        }
+    }
+}
+
+impl<R> Shard<R> {
+    /// How much there is, by topic, queue and state.
+    pub fn counts(&self) -> Counts {
+        let topics = self.directory.topics().map(TopicCounts::of);
+        let queues = self.directory.queues().map(QueueCounts::of);
         Counts { topics: topics.collect(), queues: queues.collect() }
+    }
+
+    /// How much the topic and the queue of this name hold, as far as they are there.
+    pub fn counts_of(&self, name: &Name) -> Counts {
+        let topic = self.directory.topic_index(name).map(|index| TopicCounts::of(self.directory.topic(index)));
+        let queue = self.directory.queue_index(name).map(|index| QueueCounts::of(self.directory.queue(index)));
+        Counts { topics: topic.into_iter().collect(), queues: queue.into_iter().collect() }
+    }
+
+    /// The delivery that a queue would hand out next, paused or not.
+    pub(super) fn first_in(&self, queue: &Name) -> Option<First> {
+        let index = self.directory.queue_index(queue)?;
+        let (priority, position) = self.directory.queue(index).ready.first()?;
+        Some(First { priority, position })
     }
 
     /// Notes that a row is about to change: it is taken off the counts as it was, and

@@ -271,7 +271,12 @@ impl<R> Shard<R> {
             Command::DeleteTopic { name, force } => return self.delete_topic(&name, force, reply),
             Command::DeleteQueue { name, force } => return self.delete_queue(&name, force, reply),
             Command::Forwarded { key, refused } => self.forwarded(&key, refused),
-            Command::Count => Ok(Answer::Counts(Box::new(self.look_at_counts(Shard::counts)))),
+            Command::Count { only } => {
+                let count =
+                    |shard: &Shard<R>| only.as_ref().map_or_else(|| shard.counts(), |name| shard.counts_of(name));
+                Ok(Answer::Counts(Box::new(self.look_at_counts(count))))
+            }
+            Command::First { queue } => Ok(Answer::First(self.first_in(&queue))),
             // It is answered when all is counted that it should show.
             Command::Forecast { .. } if self.forecast.is_behind(self.now) => {
                 return self.postponed.push(Request { command, reply });

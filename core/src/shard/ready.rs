@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::positions::Positions;
+use crate::settings::URGENT_PRIORITY;
 use crate::store::Position;
 
 /// Ordered by priority, then time, then arrival.
@@ -13,18 +14,21 @@ use crate::store::Position;
 pub(super) struct ReadySet {
     by_priority: BTreeMap<u32, Positions>,
     len: u64,
+    urgent: u64,
 }
 
 impl ReadySet {
     pub fn insert(&mut self, priority: u32, position: Position) {
         let new = self.by_priority.entry(priority).or_default().insert(position);
         self.len += u64::from(new);
+        self.urgent += u64::from(new && priority < URGENT_PRIORITY);
     }
 
     pub fn remove(&mut self, priority: u32, position: Position) -> bool {
         let Some(positions) = self.by_priority.get_mut(&priority) else { return false };
         let removed = positions.remove(position);
         self.len -= u64::from(removed);
+        self.urgent -= u64::from(removed && priority < URGENT_PRIORITY);
         if positions.is_empty() {
             self.by_priority.remove(&priority);
         }
@@ -54,6 +58,11 @@ impl ReadySet {
 
     pub fn len(&self) -> u64 {
         self.len
+    }
+
+    /// How many of them are urgent.
+    pub fn urgent(&self) -> u64 {
+        self.urgent
     }
 
     pub fn is_empty(&self) -> bool {
@@ -95,9 +104,14 @@ mod tests {
         let mut ready = ReadySet::default();
         ready.insert(1, at(1, 1));
         ready.insert(1, at(1, 1));
-        assert_eq!(ready.len(), 1);
+        ready.insert(URGENT_PRIORITY - 1, at(1, 2));
+        ready.insert(URGENT_PRIORITY, at(1, 3));
+        assert_eq!((ready.len(), ready.urgent()), (3, 2));
         assert!(ready.remove(1, at(1, 1)));
         assert!(!ready.remove(1, at(1, 1)));
-        assert!(ready.is_empty());
+        assert!(ready.remove(URGENT_PRIORITY, at(1, 3)));
+        assert_eq!((ready.len(), ready.urgent()), (1, 1));
+        assert!(ready.remove(URGENT_PRIORITY - 1, at(1, 2)));
+        assert!(ready.is_empty() && ready.urgent() == 0);
     }
 }

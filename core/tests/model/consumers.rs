@@ -46,7 +46,7 @@ impl Model {
     }
 
     /// The next delivery of a queue: by priority, then time, then arrival.
-    fn first_in(&self, queue: &Name) -> Option<Number> {
+    pub fn first_in(&self, queue: &Name) -> Option<Number> {
         let ready = self.rows.iter().filter(|(_, row)| row.ready_in.as_ref() == Some(queue));
         let first = ready.min_by_key(|(number, row)| (row.state.priority, row.at, **number));
         first.map(|(number, _)| *number)

@@ -3,11 +3,26 @@
 use bytes::Bytes;
 use punctual_core::store::{Position, Table};
 use punctual_core::view::{DeliveryView, TaskView};
-use punctual_core::{Counts, Form, Headers, Lease, Name, Phase, QueueCounts, Timestamp, TopicCounts, Unit};
+use punctual_core::{Counts, First, Form, Headers, Lease, Name, Phase, QueueCounts, Timestamp, TopicCounts, Unit};
 
 use super::{Model, Number, Row};
 
 impl Model {
+    /// Everything, or only the topic and the queue of this name.
+    pub fn counts_of(&self, only: Option<&Name>) -> Counts {
+        let mut counts = self.counts();
+        counts.topics.retain(|topic| only.is_none_or(|only| topic.name == *only));
+        counts.queues.retain(|queue| only.is_none_or(|only| queue.name == *only));
+        counts
+    }
+
+    /// What a queue hands out next.
+    pub fn first(&self, queue: &Name) -> Option<First> {
+        let number = self.first_in(queue)?;
+        let row = &self.rows[&number];
+        Some(First { priority: row.state.priority, position: Position { at: row.at, seq: number } })
+    }
+
     pub fn counts(&self) -> Counts {
         let count = |fits: &dyn Fn(&Row) -> bool| self.rows.values().filter(|row| fits(row)).count() as u64;
         let topics = self.topics.keys().map(|name| TopicCounts {
@@ -20,6 +35,7 @@ impl Model {
         let queues = self.queues.keys().map(|name| QueueCounts {
             name: name.clone(),
             ready: count(&|row| row.ready_in.as_ref() == Some(name)),
+            urgent: count(&|row| row.ready_in.as_ref() == Some(name) && row.state.priority < 1_024),
             leased: count(&|row| row.state.queue.as_ref() == Some(name) && row.is_leased()),
             dead: count(&|row| row.state.queue.as_ref() == Some(name) && row.is_dead()),
         });

@@ -32,7 +32,8 @@ impl Model {
             Command::DeleteTopic { name, force } => self.delete_topic(&name, force),
             Command::DeleteQueue { name, force } => self.delete_queue(&name, force),
             Command::Forwarded { key, refused } => self.forwarded(&key, refused),
-            Command::Count => Ok(Answer::Counts(Box::new(self.counts()))),
+            Command::Count { only } => Ok(Answer::Counts(Box::new(self.counts_of(only.as_ref())))),
+            Command::First { queue } => Ok(Answer::First(self.first(&queue))),
             Command::Forecast { unit, slots } => Ok(Answer::Forecast(self.forecast(unit, slots))),
         }
     }

@@ -49,6 +49,9 @@ impl Pair {
                     self.same_row(actual.number, expected.number);
                 }
             }
+            (Ok(Answer::First(Some(actual))), Ok(Answer::First(Some(expected)))) => {
+                self.same_row(actual.position.seq, expected.position.seq);
+            }
             _ => {}
         }
     }
@@ -73,6 +76,10 @@ pub fn bare_reply(reply: Reply) -> Reply {
         Answer::Reserved(mut deliveries) => {
             deliveries.iter_mut().for_each(|delivery| (delivery.number, delivery.lease.token) = (0, 0));
             Answer::Reserved(deliveries)
+        }
+        Answer::First(mut first) => {
+            first.iter_mut().for_each(|first| first.position.seq = 0);
+            Answer::First(first)
         }
         other => other,
     })

@@ -158,7 +158,8 @@ pub enum Ask {
     },
     PauseTopic(u8, bool),
     PauseQueue(u8, Option<u64>),
-    Count,
+    Count(Option<u8>),
+    First(u8),
     Forecast(u8),
     CancelKey {
         key: u8,
@@ -297,7 +298,8 @@ fn ask() -> impl Strategy<Value = Ask> {
         2 => put_queue(),
         1 => (0u8..3, any::<bool>()).prop_map(|(topic, paused)| Ask::PauseTopic(topic, paused)),
         1 => (0u8..4, maybe(short())).prop_map(|(queue, until)| Ask::PauseQueue(queue, until)),
-        1 => Just(Ask::Count),
+        1 => maybe(0u8..4).prop_map(Ask::Count),
+        1 => (0u8..4).prop_map(Ask::First),
         1 => (0u8..3).prop_map(Ask::Forecast),
     ]
 }

@@ -158,7 +158,8 @@ impl Pair {
             Ask::PauseQueue(index, until) => {
                 Command::PauseQueue { name: queue(*index), until: until.map(|until| self.now.plus(Millis(until))) }
             }
-            Ask::Count => Command::Count,
+            Ask::Count(only) => Command::Count { only: only.map(queue) },
+            Ask::First(index) => Command::First { queue: queue(*index) },
             Ask::Forecast(unit) => {
                 let unit = [Unit::Minute, Unit::Hour, Unit::Day][usize::from(*unit)];
                 Command::Forecast { unit, slots: 5 }

@@ -49,7 +49,7 @@ impl Handle {
 
     pub(super) async fn count(&self) -> Result<Counts, Error> {
         let mut sum = Counts::default();
-        for outcome in self.ask_all(Command::Count).await {
+        for outcome in self.ask_all(Command::Count { only: None }).await {
             let counts: Result<Counts, Error> = answered!(outcome, Answer::Counts(counts) => *counts);
             sum = sum.plus(counts?);
         }

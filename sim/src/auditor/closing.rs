@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use punctual_core::store::{Bodies, Key, Position, Row, Scan, ShardId, Store, Table, Tally, TallyKind};
-use punctual_core::{Counts, Millis, Name, Phase, Timestamp};
+use punctual_core::{Counts, Millis, Name, Phase, Timestamp, URGENT_PRIORITY};
 
 use super::guess::Shadow;
 use super::{Auditor, Ledger, Promise};
@@ -182,9 +182,15 @@ impl Books {
             }
         }
         let ready: u64 = self.counts.queues.iter().map(|queue| queue.ready).sum();
-        let right = ledger.rows.values().filter(|row| row.is_waiting() && row.at <= self.now).count() as u64;
+        let by_rows = || ledger.rows.values().filter(|row| row.is_waiting() && row.at <= self.now);
+        let right = by_rows().count() as u64;
         if ready != right {
             return Some(format!("{ready} are ready by its counts, {right} by its rows"));
+        }
+        let urgent: u64 = self.counts.queues.iter().map(|queue| queue.urgent).sum();
+        let right = by_rows().filter(|row| row.state.priority < URGENT_PRIORITY).count() as u64;
+        if urgent != right {
+            return Some(format!("{urgent} are urgent by its counts, {right} by its rows"));
         }
         let by_day = forecast_trouble(&self.days, DAY, ledger);
         by_day.or_else(|| forecast_trouble(&self.minutes, MINUTE, ledger))

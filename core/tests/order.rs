@@ -1,0 +1,54 @@
+//! Facts about what comes first: in one queue, among several, and how it is looked at.
+#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
+
+mod center;
+
+use center::{Center, at, name, task};
+use punctual_core::store::Position;
+use punctual_core::{Answer, Command, First, Task, Timestamp};
+
+fn with_priority(id: &str, priority: u32) -> Task {
+    task(id, 0).priority(priority)
+}
+
+fn first(center: &mut Center, queue: &str) -> Option<First> {
+    match center.ask(Command::First { queue: name(queue) }) {
+        Ok(Answer::First(first)) => first,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_first_of_a_queue_is_what_it_hands_out_next_paused_or_not() {
+    let mut center = Center::new();
+    assert_eq!(first(&mut center, "t"), None, "there is no such queue");
+    center.schedule(task("later", 5));
+    assert_eq!(first(&mut center, "t"), None, "its time has not come");
+    center.schedule(with_priority("second", 2));
+    let number = center.schedule(with_priority("first", 1)).number;
+    let expected = First { priority: 1, position: Position { at: at(0), seq: number } };
+    assert_eq!(first(&mut center, "t"), Some(expected));
+    center.ask(Command::PauseQueue { name: name("t"), until: Some(Timestamp::NEVER) }).unwrap();
+    assert_eq!(first(&mut center, "t"), Some(expected));
+    center.ask(Command::PauseQueue { name: name("t"), until: None }).unwrap();
+    assert_eq!(center.take_one().number, number);
+}
+
+#[test]
+fn urgent_are_those_ready_with_a_priority_below_1024() {
+    let mut center = Center::new();
+    for (id, priority) in [("a", 0), ("b", 1_023), ("c", 1_024)] {
+        center.schedule(with_priority(id, priority));
+    }
+    center.schedule(Task { topic: name("other"), ..with_priority("d", 0) });
+    center.schedule(Task { priority: Some(0), ..task("e", 9) });
+    let counts = match center.ask(Command::Count { only: Some(name("t")) }) {
+        Ok(Answer::Counts(counts)) => counts,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!((counts.topics.len(), counts.queues.len()), (1, 1), "only what has this name is counted");
+    assert_eq!((counts.queues[0].ready, counts.queues[0].urgent, counts.topics[0].waiting), (3, 2, 4));
+    assert_eq!(center.take_one().id, name("a"));
+    assert_eq!(center.shard.counts_of(&name("t")).queues[0].urgent, 1);
+    assert_eq!(center.shard.counts_of(&name("nobody")), punctual_core::Counts::default());
+}
