@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use punctual_core::{Millis, Name, Reserve, Task};
+use punctual_core::{Choice, Millis, Name, Reserve, Task};
 use punctual_memory::MemoryStore;
 use punctual_node::{Handle, Node, NodeConfig, SystemClock, block_on};
 
@@ -89,6 +89,7 @@ fn consume(handle: &Handle, number: usize, patience: Duration) -> Vec<u64> {
             lease: None,
             until: handle.now().plus(patience.into()),
             consumer: name(&format!("consumer-{number}")),
+            choice: Choice::default(),
         };
         let deliveries = block_on(handle.reserve(reserve)).expect("it waits");
         let now =

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use punctual_core::store::{Claim, ShardId, Store};
 use punctual_core::{
-    Answer, Board, Clock, Command, Millis, Name, Reply, Request, Reserve, Schedule, Shard, ShardConfig, Task,
+    Answer, Board, Choice, Clock, Command, Millis, Name, Reply, Request, Reserve, Schedule, Shard, ShardConfig, Task,
     Timestamp, TopicSettings,
 };
 use punctual_memory::MemoryStore;
@@ -142,6 +142,7 @@ impl Center {
             lease: None,
             until: Timestamp::LAST,
             consumer: Name::new("worker").expect("a name"),
+            choice: Choice::default(),
         };
         self.board.post(reserve, ());
     }

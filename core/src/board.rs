@@ -25,6 +25,18 @@ pub struct Reserve {
     pub until: Timestamp,
     /// Under this name.
     pub consumer: Name,
+    /// From which of its queues, if several have something.
+    pub choice: Choice,
+}
+
+/// From which of several queues a consumer gets its next delivery.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Choice {
+    /// From the one that was served longest ago, so that none starves.
+    #[default]
+    InTurn,
+    /// From the one whose next delivery comes before those of the others, as if all were one queue.
+    Foremost,
 }
 
 /// A place on the board. Lower ones have waited longer.
@@ -300,6 +312,7 @@ mod tests {
             lease: None,
             until: Timestamp::from_millis(until),
             consumer: name("c"),
+            choice: Choice::InTurn,
         }
     }
 

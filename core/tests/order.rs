@@ -52,3 +52,24 @@ fn urgent_are_those_ready_with_a_priority_below_1024() {
     assert_eq!(center.shard.counts_of(&name("t")).queues[0].urgent, 1);
     assert_eq!(center.shard.counts_of(&name("nobody")), punctual_core::Counts::default());
 }
+
+#[test]
+fn a_consumer_of_several_queues_may_take_the_foremost_of_all() {
+    let mut center = Center::new();
+    for (queue, id, priority) in [("a", "a1", 2), ("a", "a2", 2), ("b", "b1", 1), ("b", "b2", 2), ("c", "c1", 0)] {
+        center.schedule(Task { topic: name(queue), ..with_priority(id, priority) });
+    }
+    center.ask(Command::PauseQueue { name: name("c"), until: Some(Timestamp::NEVER) }).unwrap();
+    assert_eq!(center.take_foremost(&["c", "b", "a"], 9), ["b1", "a1", "a2", "b2"]);
+}
+
+#[test]
+fn the_foremost_waits_for_what_has_to_be_read_first() {
+    let config = punctual_core::ShardConfig { cache: 0, ..Default::default() };
+    let mut center = Center::with(config);
+    for (queue, id, delay) in [("b", "b1", 10), ("a", "a1", 20), ("b", "b2", 30), ("a", "a2", 40)] {
+        center.schedule(Task { topic: name(queue), ..task(id, delay) });
+    }
+    center.pass(100);
+    assert_eq!(center.take_foremost(&["a", "b"], 9), ["b1", "a1", "b2", "a2"]);
+}

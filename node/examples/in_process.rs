@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use punctual_core::{Millis, Name, Reserve, Task};
+use punctual_core::{Choice, Millis, Name, Reserve, Task};
 use punctual_memory::MemoryStore;
 use punctual_node::{Node, NodeConfig, SystemClock, block_on};
 
@@ -29,6 +29,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 lease: None,
                 until: handle.now().plus(Millis::from_secs(10)),
                 consumer: Name::new("worker-1")?,
+                choice: Choice::default(),
             };
             for delivery in handle.reserve(reserve).await? {
                 let text = String::from_utf8_lossy(&delivery.body);

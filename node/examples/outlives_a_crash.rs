@@ -7,7 +7,7 @@ use std::error::Error;
 use std::sync::Arc;
 
 use punctual_almanac::{Almanac, Config, Directory};
-use punctual_core::{Millis, Name, Reserve, Task};
+use punctual_core::{Choice, Millis, Name, Reserve, Task};
 use punctual_node::{Node, NodeConfig, SystemClock, block_on};
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let until = handle.now().plus(Millis::from_secs(10));
     let (queues, consumer) = (vec![topic], Name::new("example")?);
-    let reserve = Reserve { queues, max: 1, lease: None, until, consumer };
+    let reserve = Reserve { queues, max: 1, lease: None, until, consumer, choice: Choice::default() };
     for delivery in block_on(handle.reserve(reserve))? {
         println!("here it is: {}", String::from_utf8_lossy(&delivery.body));
         block_on(handle.acknowledge(delivery.lease))?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use punctual_core::{Millis, Name, Reserve, Ruling, Standing, Task};
+use punctual_core::{Choice, Millis, Name, Reserve, Ruling, Standing, Task};
 use punctual_memory::MemoryStore;
 use punctual_node::{Handle, Node, NodeConfig, SystemClock, block_on};
 
@@ -56,6 +56,7 @@ fn close_orders(handle: &Handle) -> Result<(), Failure> {
             lease: None,
             until: handle.now().plus(Millis(500)),
             consumer: Name::new("worker-1")?,
+            choice: Choice::default(),
         };
         let deliveries = block_on(handle.reserve(reserve))?;
         if deliveries.is_empty() {

@@ -4,7 +4,7 @@
 //! use std::sync::Arc;
 //! use std::time::Duration;
 //!
-//! use punctual_core::{Millis, Name, Reserve, Task};
+//! use punctual_core::{Choice, Millis, Name, Reserve, Task};
 //! use punctual_memory::MemoryStore;
 //! use punctual_node::{Node, NodeConfig, SystemClock, block_on};
 //!
@@ -21,7 +21,8 @@
 //!     // Wait up to 10 seconds for whatever comes due.
 //!     let until = handle.now().plus(Millis::from_secs(10));
 //!     let consumer = Name::new("worker-1")?;
-//!     let deliveries = handle.reserve(Reserve { queues: vec![orders], max: 1, lease: None, until, consumer }).await?;
+//!     let (queues, choice) = (vec![orders], Choice::default());
+//!     let deliveries = handle.reserve(Reserve { queues, max: 1, lease: None, until, consumer, choice }).await?;
 //!     let delivery = &deliveries[0];
 //!     assert_eq!(delivery.id, scheduled.id);
 //!     assert_eq!(delivery.body, "close order 7");

@@ -1,7 +1,7 @@
 //! The consumers: they take deliveries and do with them what consumers do: work, dawdle, give
 //! back, refuse, ask for more time, or die.
 
-use punctual_core::{Answer, Back, Command, Delivery, Lease, Millis, Name, Reply, Reserve, Timestamp};
+use punctual_core::{Answer, Back, Choice, Command, Delivery, Lease, Millis, Name, Reply, Reserve, Timestamp};
 
 use crate::clock::{EPOCH, Moment};
 use crate::demand::{Demand, Purpose, What, shard_of};
@@ -77,6 +77,7 @@ impl Consumers {
             lease: self.lease(),
             until: Timestamp::ZERO,
             consumer: name(format!("consumer-{index}")),
+            choice: *self.rng.pick(&[Choice::InTurn, Choice::InTurn, Choice::Foremost]),
         };
         Demand { purpose: Purpose::Consumer(index), what: What::Reserve(reserve, wait), after: rest, tries: 0 }
     }

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use punctual_core::{Clock, Millis, Reserve, Task};
+use punctual_core::{Choice, Clock, Millis, Reserve, Task};
 use punctual_node::{Handle, Node, NodeConfig, SystemClock, block_on};
 
 use super::contestants::almanac_store;
@@ -65,7 +65,7 @@ fn other_queue(handle: &Handle, flooded: &AtomicBool) -> Vec<u64> {
         }
         let until = handle.now().plus(Millis(10_000));
         let (queues, consumer) = (vec![name("other")], name("consumer"));
-        let reserve = Reserve { queues, max: 1, lease: None, until, consumer };
+        let reserve = Reserve { queues, max: 1, lease: None, until, consumer, choice: Choice::default() };
         let deliveries = block_on(handle.reserve(reserve)).expect("it waits");
         let now = SystemClock.micros();
         late.extend(deliveries.iter().map(|delivery| now.saturating_sub(delivery.due.as_millis() * 1_000)));

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use punctual_core::store::Store;
-use punctual_core::{Millis, Name, Reserve, Task};
+use punctual_core::{Choice, Millis, Name, Reserve, Task};
 use punctual_memory::MemoryStore;
 use punctual_node::{Handle, Node, NodeConfig, SystemClock, block_on};
 
@@ -96,6 +96,7 @@ fn consume(handle: &Handle, progress: &Progress) {
             lease: None,
             until: handle.now().plus(Millis(100)),
             consumer: name("consumer"),
+            choice: Choice::default(),
         };
         let deliveries = block_on(handle.reserve(reserve)).expect("it waits");
         let leases: Vec<_> = deliveries.into_iter().map(|delivery| delivery.lease).collect();

@@ -1,7 +1,8 @@
 //! Handing out: ready deliveries meet waiting consumers.
 //!
 //! The consumer that has waited longest comes first; among its queues the one that was served
-//! longest ago, so that none starves; within a queue strictly by priority, time and arrival.
+//! longest ago, so that none starves, or the one whose first is the foremost, if it asked for that;
+//! within a queue strictly by priority, time and arrival.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +10,7 @@ use super::Shard;
 use super::desk::Slot;
 use super::directory::QueueIndex;
 use crate::answer::{Answer, Delivery, Lease};
-use crate::board::{Board, Reserve, Ticket};
+use crate::board::{Board, Choice, Reserve, Ticket};
 use crate::event::What;
 use crate::name::Name;
 use crate::state::Phase;
@@ -83,15 +84,26 @@ impl<R> Shard<R> {
             let next = match queues.len() {
                 0 => break,
                 1 => 0,
+                _ if reserve.choice == Choice::Foremost => self.foremost(&queues),
                 _ => longest_unserved(&queues, board),
             };
             let (queue, index) = queues[next];
             match self.hand_out(queue, index, &reserve, board) {
                 Some(delivery) => deliveries.push(delivery),
+                // It is at hand in the step that follows at once, and until then nothing comes before it.
+                None if self.hungry && reserve.choice == Choice::Foremost => break,
                 None => _ = queues.remove(next),
             }
         }
         deliveries
+    }
+
+    /// Which of several queues has the first of all that they have.
+    fn foremost(&self, queues: &[(&Name, QueueIndex)]) -> usize {
+        let first = |(place, (_, index)): (usize, &(&Name, QueueIndex))| {
+            self.directory.queue(*index).ready.first().map(|(priority, position)| (priority, position, place))
+        };
+        queues.iter().enumerate().filter_map(first).min().map_or(0, |(_, _, place)| place)
     }
 
     /// Leases the next delivery of a queue, if it is in memory and the queue's rate allows it.

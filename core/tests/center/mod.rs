@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use punctual_core::store::{Claim, ShardId, Store};
 use punctual_core::view::TaskView;
 use punctual_core::{
-    Answer, Board, Clock, Command, Delivery, Event, Forward, Lease, Millis, Name, Past, QueueSettings, Reply, Request,
-    Reserve, Ruling, Schedule, Scheduled, Selected, Shard, ShardConfig, Standing, Task, Timestamp, TopicSettings, view,
+    Answer, Board, Choice, Clock, Command, Delivery, Event, Forward, Lease, Millis, Name, Past, QueueSettings, Reply,
+    Request, Reserve, Ruling, Schedule, Scheduled, Selected, Shard, ShardConfig, Standing, Task, Timestamp,
+    TopicSettings, view,
 };
 use punctual_memory::MemoryStore;
 
@@ -160,6 +161,17 @@ impl Center {
 
     /// Puts a consumer on the board; its answer comes under the number given back.
     pub fn wait_for(&mut self, queues: &[&str], max: usize, millis: u64, consumer: &str) -> u64 {
+        self.post(queues, max, millis, consumer, Choice::InTurn)
+    }
+
+    /// The ids that these queues have to give now, the foremost of all first; they are taken.
+    pub fn take_foremost(&mut self, queues: &[&str], max: usize) -> Vec<String> {
+        let reply = self.post(queues, max, 0, "consumer", Choice::Foremost);
+        let deliveries = self.given(reply).expect("who does not wait is answered");
+        deliveries.into_iter().map(|delivery| delivery.id.to_string()).collect()
+    }
+
+    fn post(&mut self, queues: &[&str], max: usize, millis: u64, consumer: &str, choice: Choice) -> u64 {
         self.next_reply += 1;
         let reserve = Reserve {
             queues: queues.iter().map(|queue| name(queue)).collect(),
@@ -167,6 +179,7 @@ impl Center {
             lease: None,
             until: self.now().plus(Millis(millis)),
             consumer: name(consumer),
+            choice,
         };
         self.board.post(reserve, self.next_reply);
         self.settle();

@@ -1,7 +1,8 @@
 //! Consumers, and what they say about the deliveries they hold.
 
 use punctual_core::{
-    Answer, Back, Delivery, Ending, Lease, Millis, Name, Phase, Reason, Refused, Reply, Reserve, Timestamp, What,
+    Answer, Back, Choice, Delivery, Ending, Lease, Millis, Name, Phase, Reason, Refused, Reply, Reserve, Timestamp,
+    What,
 };
 
 use super::{Model, Number};
@@ -24,9 +25,12 @@ impl Model {
             reserve.queues.sort_unstable();
             let mut deliveries = Vec::new();
             while deliveries.len() < reserve.max.max(1) {
-                let serving = reserve.queues.iter().filter(|queue| self.serves(queue));
-                let longest_ago = serving.min_by_key(|queue| self.served.get(*queue).copied().unwrap_or(0));
-                let Some(queue) = longest_ago.cloned() else { break };
+                let serving = || reserve.queues.iter().filter(|queue| self.serves(queue));
+                let next = match reserve.choice {
+                    Choice::InTurn => serving().min_by_key(|queue| self.served.get(*queue).copied().unwrap_or(0)),
+                    Choice::Foremost => serving().min_by_key(|queue| self.head(queue)),
+                };
+                let Some(queue) = next.cloned() else { break };
                 let latest = self.served.values().max().copied().unwrap_or(0);
                 self.served.insert(queue.clone(), latest + 1);
                 deliveries.push(self.hand_out(&queue, &reserve));
@@ -43,6 +47,13 @@ impl Model {
     fn serves(&self, queue: &Name) -> bool {
         let paused = self.queues.get(queue).and_then(|settings| settings.paused_until);
         paused.is_none_or(|until| until <= self.now) && self.first_in(queue).is_some()
+    }
+
+    /// Where the next delivery of a queue stands among those of others.
+    fn head(&self, queue: &Name) -> Option<(u32, Timestamp, Number)> {
+        let number = self.first_in(queue)?;
+        let row = &self.rows[&number];
+        Some((row.state.priority, row.at, number))
     }
 
     /// The next delivery of a queue: by priority, then time, then arrival.

@@ -70,6 +70,7 @@ pub struct Reserving {
     pub lease: Option<u64>,
     pub wait: u64,
     pub consumer: u8,
+    pub foremost: bool,
 }
 
 /// A task by its topic and its id.
@@ -322,13 +323,9 @@ fn long_ask() -> impl Strategy<Value = Ask> {
 }
 
 fn reserving() -> impl Strategy<Value = Reserving> {
-    (1u8..16, 1usize..4, maybe(short()), short(), 0u8..3).prop_map(|(queues, max, lease, wait, consumer)| Reserving {
-        queues,
-        max,
-        lease,
-        wait,
-        consumer,
-    })
+    (1u8..16, 1usize..4, maybe(short()), short(), 0u8..3, any::<bool>()).prop_map(
+        |(queues, max, lease, wait, consumer, foremost)| Reserving { queues, max, lease, wait, consumer, foremost },
+    )
 }
 
 fn act(reopens: bool) -> impl Strategy<Value = Act> {

@@ -6,8 +6,8 @@ use bytes::Bytes;
 use proptest::sample::Index;
 use punctual_core::store::Key;
 use punctual_core::{
-    Answer, Back, Backoff, Binding, Command, Form, Matching, Millis, Name, Overflow, Pattern, QueueSettings, Reply,
-    Reschedule, Reserve, Retry, Schedule, Selected, Shift, Sweep, SweepAction, Task, TimeRange, Timestamp,
+    Answer, Back, Backoff, Binding, Choice, Command, Form, Matching, Millis, Name, Overflow, Pattern, QueueSettings,
+    Reply, Reschedule, Reserve, Retry, Schedule, Selected, Shift, Sweep, SweepAction, Task, TimeRange, Timestamp,
     TopicSettings, Unit, When,
 };
 
@@ -86,6 +86,7 @@ impl Reserving {
             lease: self.lease.map(Millis),
             until: now.plus(Millis(wait)),
             consumer: name(&format!("consumer-{}", self.consumer)),
+            choice: if self.foremost { Choice::Foremost } else { Choice::InTurn },
         }
     }
 }

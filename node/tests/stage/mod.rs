@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use punctual_core::{Clock, Delivery, Lease, Millis, Name, Reserve, ScheduleOutcome, Scheduled, Task, Timestamp};
+use punctual_core::{
+    Choice, Clock, Delivery, Lease, Millis, Name, Reserve, ScheduleOutcome, Scheduled, Task, Timestamp,
+};
 use punctual_memory::MemoryStore;
 use punctual_node::{Error, Handle, Node, NodeConfig, SystemClock};
 
@@ -132,6 +134,7 @@ pub fn wait_for(handle: &Handle, queue: &str, wait: Duration) -> Reserve {
         lease: Some(Millis::from_hours(1)),
         until: handle.now().plus(Millis::from(wait)),
         consumer: name("consumer"),
+        choice: Choice::default(),
     }
 }
 

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
-use punctual_core::{Back, Millis, Name, Reserve};
+use punctual_core::{Back, Choice, Millis, Name, Reserve};
 use punctual_node::access::Role;
 use punctual_node::{Settle, Settled};
 use punctual_wire as wire;
@@ -51,7 +51,8 @@ pub(crate) async fn reserve(State(app): State<Shared>, caller: Caller, body: Jso
     let consumer = consumer.unwrap_or_else(|| Name::new(ANONYMOUS).expect("it is a name"));
     let until = app.handle.now().plus(wait);
     let lease = asked.lease.map(translate::millis);
-    let taken = app.handle.reserve(Reserve { queues, max, lease, until, consumer }).await?;
+    let choice = Choice::default();
+    let taken = app.handle.reserve(Reserve { queues, max, lease, until, consumer, choice }).await?;
     Ok(json_bytes(StatusCode::OK, deliveries(&taken, &app.secret)))
 }
 
