@@ -32,7 +32,7 @@ pub use name::{BadName, Name};
 pub use pattern::Pattern;
 pub use rate::TokenBucket;
 pub use settings::{
-    Backoff, Binding, DEFAULT_PRIORITY, Overflow, QueueSettings, Rate, Retry, TopicSettings, URGENT_PRIORITY,
+    Backoff, Binding, DEFAULT_PRIORITY, Order, Overflow, QueueSettings, Rate, Retry, TopicSettings, URGENT_PRIORITY,
 };
 pub use shard::{Counts, Forward, OpenError, Output, QueueCounts, Request, Shard, ShardConfig, TopicCounts, Unit};
 pub use state::{Death, Ending, Part, Past, Phase, Reason, State};

@@ -80,6 +80,19 @@ pub struct QueueSettings {
     pub paused_until: Option<Timestamp>,
     /// How many deliveries it hands out in a second; what comes above waits.
     pub rate: Option<Rate>,
+    /// Which of several deliveries of the same priority comes first.
+    #[serde(skip)]
+    pub order: Order,
+}
+
+/// Which of several deliveries of the same priority comes first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Order {
+    /// The one whose time came first; at equal times the one that was taken in first.
+    #[default]
+    Due,
+    /// The one that was taken in first, whenever its time came.
+    Arrival,
 }
 
 impl Default for QueueSettings {
@@ -93,6 +106,7 @@ impl Default for QueueSettings {
             dead_retention: None,
             paused_until: None,
             rate: None,
+            order: Order::Due,
         }
     }
 }

@@ -5,7 +5,7 @@ mod center;
 
 use center::{Center, at, name, task};
 use punctual_core::store::Position;
-use punctual_core::{Answer, Command, First, Task, Timestamp};
+use punctual_core::{Answer, Command, First, Order, QueueSettings, Task, Timestamp};
 
 fn with_priority(id: &str, priority: u32) -> Task {
     task(id, 0).priority(priority)
@@ -72,4 +72,52 @@ fn the_foremost_waits_for_what_has_to_be_read_first() {
     }
     center.pass(100);
     assert_eq!(center.take_foremost(&["a", "b"], 9), ["b1", "a1", "b2", "a2"]);
+}
+
+fn by_arrival() -> QueueSettings {
+    QueueSettings { order: Order::Arrival, ..QueueSettings::default() }
+}
+
+#[test]
+fn by_arrival_a_delayed_task_overtakes_a_younger_one() {
+    let mut center = Center::new();
+    center.put_queue("t", by_arrival());
+    center.schedule(task("delayed", 50));
+    center.pass(20);
+    center.schedule(task("younger", 0));
+    center.schedule(with_priority("urgent", 1));
+    center.pass(30);
+    assert_eq!(center.take_ids(), ["urgent", "delayed", "younger"]);
+}
+
+#[test]
+fn another_order_holds_for_what_waits_already_and_outlives_a_restart() {
+    let mut center = Center::new();
+    for (id, delay) in [("a", 30), ("b", 20), ("c", 10)] {
+        center.schedule(task(id, delay));
+    }
+    center.pass(40);
+    center.ask(Command::PauseQueue { name: name("t"), until: Some(Timestamp::NEVER) }).unwrap();
+    let number = first(&mut center, "t").unwrap().position.seq;
+    center.put_queue("t", by_arrival());
+    assert!(first(&mut center, "t").unwrap().position.seq < number, "it is another one");
+    center.restart();
+    assert_eq!(center.take_ids(), ["a", "b", "c"]);
+}
+
+#[test]
+fn the_foremost_of_queues_ordered_by_arrival_is_the_one_that_was_taken_in_first() {
+    let take = |orders: [Order; 2]| {
+        let mut center = Center::new();
+        for (queue, order) in ["a", "b"].into_iter().zip(orders) {
+            center.put_queue(queue, QueueSettings { order, ..QueueSettings::default() });
+        }
+        center.schedule(Task { topic: name("a"), ..task("late", 20) });
+        center.schedule(Task { topic: name("b"), ..task("soon", 10) });
+        center.pass(30);
+        center.take_foremost(&["a", "b"], 9)
+    };
+    assert_eq!(take([Order::Arrival, Order::Arrival]), ["late", "soon"]);
+    assert_eq!(take([Order::Arrival, Order::Due]), ["soon", "late"]);
+    assert_eq!(take([Order::Due, Order::Due]), ["soon", "late"]);
 }

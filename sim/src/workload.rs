@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use punctual_core::store::ShardId;
 use punctual_core::{
-    Backoff, Binding, Command, Form, Matching, Millis, Name, Overflow, Pattern, QueueSettings, Refused, Reply,
+    Backoff, Binding, Command, Form, Matching, Millis, Name, Order, Overflow, Pattern, QueueSettings, Refused, Reply,
     Reschedule, Retry, Schedule, Selected, Shift, Sweep, SweepAction, Task, TimeRange, Timestamp, TopicSettings, When,
 };
 
@@ -330,6 +330,7 @@ fn queue(rng: &mut Rng) -> QueueSettings {
         rate: rng
             .percent(15)
             .then(|| punctual_core::Rate { per_second: rng.between(1, 20) as u32, burst: rng.between(1, 3) as u32 }),
+        order: *rng.pick(&[Order::Due, Order::Due, Order::Arrival]),
         ..QueueSettings::default()
     }
 }

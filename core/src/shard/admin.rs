@@ -2,7 +2,7 @@
 
 use super::desk::Resident;
 use super::directory::{QueueIndex, TopicIndex};
-use super::open::{encode_setting, queue_key, topic_key};
+use super::open::{encode_queue, encode_setting, queue_key, topic_key};
 use super::sweep::{Job, Work};
 use super::{Closed, Shard};
 use crate::answer::{Answer, Refused, Reply};
@@ -24,7 +24,7 @@ impl<R> Shard<R> {
     }
 
     pub(super) fn create_queue(&mut self, name: &Name, settings: QueueSettings) -> QueueIndex {
-        self.settings.insert(queue_key(name), Some(encode_setting(&settings)));
+        self.settings.insert(queue_key(name), Some(encode_queue(&settings)));
         self.adopt_queue(name, &settings);
         self.rerouted = true;
         self.directory.add_queue(name, settings)
@@ -85,7 +85,8 @@ impl<R> Shard<R> {
                     return Err(Refused::BadSettings(format!("queue {name} is being deleted: try again in a moment")));
                 }
                 let before = std::mem::replace(&mut queue.settings, settings.clone());
-                self.settings.insert(queue_key(name), Some(encode_setting(&settings)));
+                queue.ready.reorder(settings.order);
+                self.settings.insert(queue_key(name), Some(encode_queue(&settings)));
                 self.adopt_queue(name, &settings);
                 if let Some(period) =
                     settings.dead_retention.filter(|_| before.dead_retention != settings.dead_retention)

@@ -145,9 +145,9 @@ impl Directory {
     pub fn add_queue(&mut self, name: &Name, settings: QueueSettings) -> QueueIndex {
         let queue = Queue {
             name: name.clone(),
+            ready: ReadySet::new(settings.order),
             settings,
             closing: false,
-            ready: ReadySet::default(),
             counts: Default::default(),
         };
         let index = QueueIndex(enter(&mut self.queues, queue));

@@ -14,12 +14,14 @@ use super::needs::Pending;
 use super::retention::Retention;
 use super::{Shard, ShardConfig};
 use crate::name::Name;
-use crate::settings::{QueueSettings, TopicSettings};
+use crate::settings::{Order, QueueSettings, TopicSettings};
 use crate::store::{Batch, Bodies, Fence, Key, Position, Row, Scan, ShardId, Store, StoreError, Table, TallyKind};
 use crate::time::Timestamp;
 
 /// The version of the layout of settings.
 const VERSION: u8 = 1;
+/// The same for a queue, followed by its order. It is written only if that is not the usual one.
+const WITH_ORDER: u8 = 2;
 
 /// How many rows of settings are read at once.
 const PAGE: usize = 1_024;
@@ -33,6 +35,23 @@ fn decode_setting<T: DeserializeOwned>(bytes: &[u8]) -> T {
     let (version, rest) = bytes.split_first().expect("stored settings start with their version");
     assert_eq!(*version, VERSION, "a newer version of Punctual wrote these settings: do not go back to an older one");
     postcard::from_bytes(rest).expect("stored settings can be read back")
+}
+
+/// The stored form of a queue's settings.
+pub(super) fn encode_queue(settings: &QueueSettings) -> Bytes {
+    if settings.order == Order::default() {
+        return encode_setting(settings);
+    }
+    let bytes = postcard::to_extend(settings, vec![WITH_ORDER]).expect("settings can be laid out as bytes");
+    postcard::to_extend(&settings.order, bytes).expect("an order can be laid out as bytes").into()
+}
+
+fn decode_queue(bytes: &[u8]) -> QueueSettings {
+    let Some((&WITH_ORDER, rest)) = bytes.split_first() else { return decode_setting(bytes) };
+    let (mut settings, order): (QueueSettings, &[u8]) =
+        postcard::take_from_bytes(rest).expect("stored settings can be read back");
+    settings.order = postcard::from_bytes(order).expect("a stored order can be read back");
+    settings
 }
 
 /// The row under which a topic's settings are stored.
@@ -83,7 +102,7 @@ pub fn settings_of(store: &dyn Store, shard: ShardId) -> Result<StoredSettings, 
         if !row.key.topic().is_empty() {
             settings.topics.insert(Name::stored(row.key.topic()), decode_setting(&row.state));
         } else if !row.key.queue().is_empty() {
-            settings.queues.insert(Name::stored(row.key.queue()), decode_setting(&row.state));
+            settings.queues.insert(Name::stored(row.key.queue()), decode_queue(&row.state));
         }
     }
     Ok(settings)
@@ -196,7 +215,7 @@ impl<R> Shard<R> {
             self.adopt_topic(&Name::stored(topic), &settings);
             self.history.keep(settings.history, Position::START);
         } else if !queue.is_empty() {
-            let settings: QueueSettings = decode_setting(&row.state);
+            let settings = decode_queue(&row.state);
             self.directory.add_queue(&Name::stored(queue), settings.clone());
             self.adopt_queue(&Name::stored(queue), &settings);
             if let Some(period) = settings.dead_retention {
@@ -214,5 +233,23 @@ impl<R> Shard<R> {
         }
         self.stored_settings.insert(row.key.clone(), row.seq);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The bytes of settings, as they stand in stores that exist.
+    #[test]
+    fn settings_of_queues_stay_readable() {
+        let usual = [176, 234, 1, 5, 1, 232, 7, 128, 221, 219, 1, 10, 0, 0, 0, 0, 0, 0];
+        let version_1 = [&[1], &usual[..]].concat();
+        assert_eq!(decode_queue(&version_1), QueueSettings::default());
+        assert_eq!(encode_queue(&QueueSettings::default()), version_1, "the usual order is written as before");
+        let version_2 = [&[2], &usual[..], &[1]].concat();
+        let by_arrival = QueueSettings { order: Order::Arrival, ..QueueSettings::default() };
+        assert_eq!(decode_queue(&version_2), by_arrival);
+        assert_eq!(encode_queue(&by_arrival), version_2);
     }
 }

@@ -6,25 +6,56 @@
 use std::collections::BTreeMap;
 
 use super::positions::Positions;
-use crate::settings::URGENT_PRIORITY;
+use crate::settings::{Order, URGENT_PRIORITY};
 use crate::store::Position;
+use crate::time::Timestamp;
 
-/// Ordered by priority, then time, then arrival.
+/// Ordered by priority, then time, then arrival; or by priority, then arrival.
 #[derive(Debug, Default)]
 pub(super) struct ReadySet {
+    order: Order,
+    /// Each position stands here as the order has it.
     by_priority: BTreeMap<u32, Positions>,
     len: u64,
     urgent: u64,
 }
 
 impl ReadySet {
+    pub fn new(order: Order) -> ReadySet {
+        ReadySet { order, ..ReadySet::default() }
+    }
+
+    pub fn order(&self) -> Order {
+        self.order
+    }
+
+    /// Puts all of them in another order, which takes as long as there are many.
+    pub fn reorder(&mut self, order: Order) {
+        if self.order != order {
+            let mut reordered = ReadySet::new(order);
+            self.iter().for_each(|(priority, position)| reordered.insert(priority, position));
+            *self = reordered;
+        }
+    }
+
+    /// A position as the order has it, and back: by arrival, time and number have changed places. Numbers
+    /// stay as far below the last instant as times do.
+    fn turn(&self, position: Position) -> Position {
+        match self.order {
+            Order::Due => position,
+            Order::Arrival => Position { at: Timestamp::from_millis(position.seq), seq: position.at.as_millis() },
+        }
+    }
+
     pub fn insert(&mut self, priority: u32, position: Position) {
+        let position = self.turn(position);
         let new = self.by_priority.entry(priority).or_default().insert(position);
         self.len += u64::from(new);
         self.urgent += u64::from(new && priority < URGENT_PRIORITY);
     }
 
     pub fn remove(&mut self, priority: u32, position: Position) -> bool {
+        let position = self.turn(position);
         let Some(positions) = self.by_priority.get_mut(&priority) else { return false };
         let removed = positions.remove(position);
         self.len -= u64::from(removed);
@@ -36,24 +67,25 @@ impl ReadySet {
     }
 
     pub fn contains(&self, priority: u32, position: Position) -> bool {
-        self.by_priority.get(&priority).is_some_and(|positions| positions.contains(position))
+        self.by_priority.get(&priority).is_some_and(|positions| positions.contains(self.turn(position)))
     }
 
     /// The next to be handed out.
     pub fn first(&self) -> Option<(u32, Position)> {
         let (priority, positions) = self.by_priority.first_key_value()?;
-        positions.first().map(|position| (*priority, position))
+        positions.first().map(|position| (*priority, self.turn(position)))
     }
 
     /// What gives way when there are too many: the oldest of the least urgent.
     pub fn least_urgent(&self) -> Option<(u32, Position)> {
         let (priority, positions) = self.by_priority.last_key_value()?;
-        positions.first().map(|position| (*priority, position))
+        positions.first().map(|position| (*priority, self.turn(position)))
     }
 
     /// All of them, next one first.
     pub fn iter(&self) -> impl Iterator<Item = (u32, Position)> {
-        self.by_priority.iter().flat_map(|(priority, positions)| positions.iter().map(|position| (*priority, position)))
+        let all = self.by_priority.iter();
+        all.flat_map(|(priority, positions)| positions.iter().map(|position| (*priority, self.turn(position))))
     }
 
     pub fn len(&self) -> u64 {
@@ -73,7 +105,6 @@ impl ReadySet {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::time::Timestamp;
 
     fn at(at: u64, seq: u64) -> Position {
         Position { at: Timestamp::from_millis(at), seq }
@@ -88,6 +119,24 @@ mod tests {
         let order: Vec<u64> = ready.iter().map(|(_, position)| position.seq).collect();
         assert_eq!(order, [3, 4, 2, 1]);
         assert_eq!(ready.first(), Some((1, at(5, 3))));
+    }
+
+    #[test]
+    fn by_arrival_time_does_not_count() {
+        let mut ready = ReadySet::new(Order::Arrival);
+        let entries = [(2, at(1, 1)), (1, at(9, 2)), (1, at(5, 4)), (1, at(7, 3))];
+        entries.into_iter().for_each(|(priority, position)| ready.insert(priority, position));
+        let in_order = |ready: &ReadySet| ready.iter().collect::<Vec<_>>();
+        assert_eq!(in_order(&ready), [(1, at(9, 2)), (1, at(7, 3)), (1, at(5, 4)), (2, at(1, 1))]);
+        assert_eq!((ready.first(), ready.least_urgent()), (Some((1, at(9, 2))), Some((2, at(1, 1)))));
+        assert!(ready.contains(1, at(7, 3)) && !ready.contains(1, at(3, 7)));
+        ready.reorder(Order::Due);
+        assert_eq!(in_order(&ready), [(1, at(5, 4)), (1, at(7, 3)), (1, at(9, 2)), (2, at(1, 1))]);
+        ready.reorder(Order::Arrival);
+        for (priority, position) in entries {
+            assert!(ready.remove(priority, position));
+        }
+        assert_eq!((ready.len(), ready.urgent(), ready.order()), (0, 0, Order::Arrival));
     }
 
     #[test]

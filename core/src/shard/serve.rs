@@ -2,17 +2,19 @@
 //!
 //! The consumer that has waited longest comes first; among its queues the one that was served
 //! longest ago, so that none starves, or the one whose first is the foremost, if it asked for that;
-//! within a queue strictly by priority, time and arrival.
+//! within a queue strictly by priority, time and arrival, or by priority and arrival.
 
 use std::collections::BTreeSet;
 
 use super::Shard;
 use super::desk::Slot;
 use super::directory::QueueIndex;
+use super::ready::ReadySet;
 use crate::answer::{Answer, Delivery, Lease};
 use crate::board::{Board, Choice, Reserve, Ticket};
 use crate::event::What;
 use crate::name::Name;
+use crate::settings::Order;
 use crate::state::Phase;
 use crate::task::{Content, unpack};
 use crate::time::{Millis, Timestamp};
@@ -98,12 +100,17 @@ impl<R> Shard<R> {
         deliveries
     }
 
-    /// Which of several queues has the first of all that they have.
+    /// Which of several queues has the first of all that they have: by arrival if all of them are ordered so,
+    /// else by time.
     fn foremost(&self, queues: &[(&Name, QueueIndex)]) -> usize {
-        let first = |(place, (_, index)): (usize, &(&Name, QueueIndex))| {
-            self.directory.queue(*index).ready.first().map(|(priority, position)| (priority, position, place))
+        let sets = || queues.iter().map(|(_, index)| &self.directory.queue(*index).ready).enumerate();
+        let by_arrival = sets().all(|(_, ready)| ready.is_empty() || ready.order() == Order::Arrival);
+        let first = |(place, ready): (usize, &ReadySet)| {
+            let (priority, position) = ready.first()?;
+            let at = if by_arrival { Timestamp::ZERO } else { position.at };
+            Some((priority, at, position.seq, place))
         };
-        queues.iter().enumerate().filter_map(first).min().map_or(0, |(_, _, place)| place)
+        sets().filter_map(first).min().map_or(0, |(_, _, _, place)| place)
     }
 
     /// Leases the next delivery of a queue, if it is in memory and the queue's rate allows it.

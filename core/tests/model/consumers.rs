@@ -1,8 +1,8 @@
 //! Consumers, and what they say about the deliveries they hold.
 
 use punctual_core::{
-    Answer, Back, Choice, Delivery, Ending, Lease, Millis, Name, Phase, Reason, Refused, Reply, Reserve, Timestamp,
-    What,
+    Answer, Back, Choice, Delivery, Ending, Lease, Millis, Name, Order, Phase, Reason, Refused, Reply, Reserve,
+    Timestamp, What,
 };
 
 use super::{Model, Number};
@@ -28,7 +28,10 @@ impl Model {
                 let serving = || reserve.queues.iter().filter(|queue| self.serves(queue));
                 let next = match reserve.choice {
                     Choice::InTurn => serving().min_by_key(|queue| self.served.get(*queue).copied().unwrap_or(0)),
-                    Choice::Foremost => serving().min_by_key(|queue| self.head(queue)),
+                    Choice::Foremost => {
+                        let by_arrival = serving().all(|queue| self.queues[queue].order == Order::Arrival);
+                        serving().min_by_key(|queue| self.rank(self.first_in(queue).expect("it serves"), by_arrival))
+                    }
                 };
                 let Some(queue) = next.cloned() else { break };
                 let latest = self.served.values().max().copied().unwrap_or(0);
@@ -49,18 +52,24 @@ impl Model {
         paused.is_none_or(|until| until <= self.now) && self.first_in(queue).is_some()
     }
 
-    /// Where the next delivery of a queue stands among those of others.
-    fn head(&self, queue: &Name) -> Option<(u32, Timestamp, Number)> {
-        let number = self.first_in(queue)?;
+    /// Where a delivery stands among others: by priority, then time, then arrival, or without time.
+    fn rank(&self, number: Number, by_arrival: bool) -> (u32, Timestamp, Number) {
         let row = &self.rows[&number];
-        Some((row.state.priority, row.at, number))
+        (row.state.priority, if by_arrival { Timestamp::ZERO } else { row.at }, number)
     }
 
-    /// The next delivery of a queue: by priority, then time, then arrival.
-    pub fn first_in(&self, queue: &Name) -> Option<Number> {
+    /// What waits for a consumer in a queue, in its order.
+    pub fn ready_in(&self, queue: &Name) -> Vec<Number> {
+        let by_arrival = self.queues.get(queue).is_some_and(|queue| queue.order == Order::Arrival);
         let ready = self.rows.iter().filter(|(_, row)| row.ready_in.as_ref() == Some(queue));
-        let first = ready.min_by_key(|(number, row)| (row.state.priority, row.at, **number));
-        first.map(|(number, _)| *number)
+        let mut ready: Vec<Number> = ready.map(|(number, _)| *number).collect();
+        ready.sort_by_key(|number| self.rank(*number, by_arrival));
+        ready
+    }
+
+    /// The next delivery of a queue.
+    pub fn first_in(&self, queue: &Name) -> Option<Number> {
+        self.ready_in(queue).first().copied()
     }
 
     fn hand_out(&mut self, queue: &Name, reserve: &Reserve) -> Delivery {

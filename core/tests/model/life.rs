@@ -122,7 +122,7 @@ impl Model {
         match self.queues[queue].overflow {
             Overflow::Refuse => self.die(number, Reason::PushedOut, None),
             Overflow::DropOldest => {
-                let ready = self.those(|row| row.ready_in.as_ref() == Some(queue));
+                let ready = self.ready_in(queue);
                 let least_urgent = ready.iter().map(|number| self.rows[number].state.priority).max();
                 let oldest = ready.into_iter().find(|number| Some(self.rows[number].state.priority) == least_urgent);
                 self.die(oldest.expect("a full queue holds something"), Reason::PushedOut, None);

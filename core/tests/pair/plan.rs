@@ -156,6 +156,7 @@ pub enum Ask {
         max_length: Option<(u64, bool)>,
         dead_letter: Option<u8>,
         dead_retention: Option<u64>,
+        by_arrival: bool,
     },
     PauseTopic(u8, bool),
     PauseQueue(u8, Option<u64>),
@@ -260,8 +261,8 @@ fn put_queue() -> impl Strategy<Value = Ask> {
     let max_length = prop::option::weighted(0.4, (0u64..4, any::<bool>()));
     let dead_letter = prop::option::weighted(0.3, 0u8..3);
     let dead_retention = prop::option::weighted(0.3, short().prop_map(|millis| millis.max(1)));
-    (first, max_length, dead_letter, dead_retention).prop_map(
-        |((queue, lease, attempts, wait), max_length, dead_letter, dead_retention)| Ask::PutQueue {
+    (first, max_length, dead_letter, dead_retention, any::<bool>()).prop_map(
+        |((queue, lease, attempts, wait), max_length, dead_letter, dead_retention, by_arrival)| Ask::PutQueue {
             queue,
             lease,
             attempts,
@@ -269,6 +270,7 @@ fn put_queue() -> impl Strategy<Value = Ask> {
             max_length,
             dead_letter,
             dead_retention,
+            by_arrival,
         },
     )
 }

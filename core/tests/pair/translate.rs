@@ -6,9 +6,9 @@ use bytes::Bytes;
 use proptest::sample::Index;
 use punctual_core::store::Key;
 use punctual_core::{
-    Answer, Back, Backoff, Binding, Choice, Command, Form, Matching, Millis, Name, Overflow, Pattern, QueueSettings,
-    Reply, Reschedule, Reserve, Retry, Schedule, Selected, Shift, Sweep, SweepAction, Task, TimeRange, Timestamp,
-    TopicSettings, Unit, When,
+    Answer, Back, Backoff, Binding, Choice, Command, Form, Matching, Millis, Name, Order, Overflow, Pattern,
+    QueueSettings, Reply, Reschedule, Reserve, Retry, Schedule, Selected, Shift, Sweep, SweepAction, Task, TimeRange,
+    Timestamp, TopicSettings, Unit, When,
 };
 
 use super::plan::{Ask, BODY_LIMIT, Moving, Reserving, Which};
@@ -235,7 +235,9 @@ impl Pair {
     }
 
     fn put_queue(&self, ask: &Ask) -> Command {
-        let Ask::PutQueue { queue: index, lease, attempts, wait, max_length, dead_letter, dead_retention } = ask else {
+        let Ask::PutQueue { queue: index, lease, attempts, wait, max_length, dead_letter, dead_retention, by_arrival } =
+            ask
+        else {
             unreachable!("only queues are put")
         };
         let max_length = max_length.filter(|_| self.room.lets_queues_be_full());
@@ -246,6 +248,7 @@ impl Pair {
             overflow: if max_length.is_some_and(|(_, drop)| drop) { Overflow::DropOldest } else { Overflow::Refuse },
             dead_letter: dead_letter.map(topic),
             dead_retention: dead_retention.map(Millis),
+            order: if *by_arrival { Order::Arrival } else { Order::Due },
             ..QueueSettings::default()
         };
         Command::PutQueue { name: queue(*index), settings: Box::new(settings) }

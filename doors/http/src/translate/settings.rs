@@ -1,6 +1,6 @@
 //! Settings of topics and queues.
 
-use punctual_core::{Backoff, Binding, Overflow, Pattern, QueueSettings, Rate, Retry, Timestamp, TopicSettings};
+use punctual_core::{Backoff, Binding, Order, Overflow, Pattern, QueueSettings, Rate, Retry, Timestamp, TopicSettings};
 use punctual_wire as wire;
 
 use super::{millis, time, timestamp};
@@ -68,6 +68,7 @@ pub(crate) fn queue_from_wire(settings: wire::QueueSettings) -> Result<QueueSett
         dead_retention: settings.dead_retention.map(millis),
         paused_until,
         rate: settings.rate.map(rate_from_wire),
+        order: Order::default(),
     })
 }
 
