@@ -22,7 +22,7 @@ pub enum Answer {
     Cancelled(Ruling<()>),
     /// To `Reschedule`: the new due time.
     Rescheduled(Ruling<Timestamp>),
-    /// To `Reserve`; empty when the time to wait was over.
+    /// To `Reserve`; empty when the time to wait was over. To `Take`: the one that was asked for.
     Reserved(Vec<Delivery>),
     /// To `Acknowledge`.
     Acknowledged,
@@ -32,6 +32,10 @@ pub enum Answer {
     Rejected,
     /// To `Extend`: the new end of the lease.
     Extended(Timestamp),
+    /// To `Remove`: how the row ended.
+    Removed(Ending),
+    /// To `Hasten`.
+    Hastened,
     /// To `Replay` of one task or delivery.
     Replayed,
     /// To `Purge` of one dead letter and `Forget` of one finished task.
@@ -265,13 +269,14 @@ pub enum Refused {
         /// How much it holds.
         rows: u64,
     },
-    /// The lease is over, or was never granted.
+    /// The lease is over, or was never granted; somebody else may hold the delivery.
     #[error("the lease is not in force any more; the delivery's present standing: {now:?}")]
     LeaseLost {
         /// Where the delivery stands now; `None` if it is not there any more.
         now: Option<Standing>,
     },
-    /// There is nothing under this name to replay, purge or forget.
+    /// There is nothing under this name to replay, purge or forget, or nothing under this number to remove, hasten
+    /// or take.
     #[error("there is no such dead letter or finished task")]
     NothingThere,
     /// Settings that contradict themselves.

@@ -51,6 +51,21 @@ pub enum Command {
         /// So long from now; `None` means as long as the task or its queue gives.
         by: Option<Millis>,
     },
+    /// End one row: done if it is held under this token, cancelled if it is free, purged if it is a dead letter.
+    /// Whoever else holds it keeps it.
+    Remove {
+        /// The row.
+        row: RowId,
+        /// The token of the lease under which the caller holds it, or held it.
+        token: Option<u64>,
+    },
+    /// Make one row available now: a dead letter is replayed, what waits for its time is due.
+    Hasten {
+        /// The row.
+        row: RowId,
+    },
+    /// Hand one row to a consumer, whatever it waits for, also from a queue that is paused.
+    Take(Box<Take>),
     /// Hand a dead letter or a finished task out again.
     Replay(Selected),
     /// Remove a dead letter.
@@ -193,6 +208,27 @@ pub enum Back {
     /// At once, to where it stood: its consumer is gone and has said nothing about it. It counts neither as
     /// a failure nor as given back.
     Abandoned,
+}
+
+/// One row, told from all others that have, had or will have its key: a task, or one of several deliveries of
+/// one that was broadcast.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RowId {
+    /// Its key.
+    pub key: Key,
+    /// Its number.
+    pub number: u64,
+}
+
+/// Who wants which row.
+#[derive(Clone, Debug)]
+pub struct Take {
+    /// The row.
+    pub row: RowId,
+    /// Under this name.
+    pub consumer: Name,
+    /// To work on it for so long; `None` means as long as the task or its queue gives.
+    pub lease: Option<Millis>,
 }
 
 /// One task, or its delivery in one of several queues.

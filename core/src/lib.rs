@@ -26,7 +26,9 @@ pub mod view;
 
 pub use answer::{Answer, Delivery, First, Lease, Refused, Reply, Ruling, ScheduleOutcome, Scheduled, Standing, Swept};
 pub use board::{Board, Choice, Posted, Reserve, Ticket};
-pub use command::{Back, Command, Matching, Reschedule, Schedule, Selected, Shift, Sweep, SweepAction, TimeRange};
+pub use command::{
+    Back, Command, Matching, Reschedule, RowId, Schedule, Selected, Shift, Sweep, SweepAction, Take, TimeRange,
+};
 pub use event::{Event, What};
 pub use name::{BadName, Name};
 pub use pattern::Pattern;

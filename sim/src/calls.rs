@@ -1,6 +1,6 @@
 //! Requests and answers on their way, some of which get lost.
 
-use punctual_core::{Answer, Command, Refused, Reply, Ruling, ScheduleOutcome};
+use punctual_core::{Answer, Command, Ending, Refused, Reply, Ruling, ScheduleOutcome};
 
 use crate::clock::Moment;
 use crate::demand::{Demand, Purpose, What};
@@ -115,6 +115,10 @@ impl World {
             Ok(Answer::Rescheduled(Ruling::Done(_))) => "reschedules done",
             Ok(Answer::Rescheduled(Ruling::TooLate(_))) => "reschedules too late",
             Ok(Answer::Acknowledged) => "acknowledged",
+            Ok(Answer::Removed(Ending::Done)) => "removed as done",
+            Ok(Answer::Removed(Ending::Cancelled)) => "removed as cancelled",
+            Ok(Answer::Removed(_)) => "removed as purged",
+            Ok(Answer::Hastened) => "hastened",
             Ok(Answer::Released(_)) => "released",
             Ok(Answer::Rejected) => "rejections",
             Ok(Answer::Extended(_)) => "extended",

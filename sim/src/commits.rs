@@ -2,7 +2,7 @@
 //! answers out only when it is durable.
 
 use punctual_core::store::{Batch, Fence, Fenced, ShardId, Store, StoreError};
-use punctual_core::{Answer, Command, Ruling, Schedule, ScheduleOutcome};
+use punctual_core::{Answer, Command, Ending, Refused, Reply, Ruling, Schedule, ScheduleOutcome};
 use punctual_memory::Fate;
 
 use crate::Sabotage;
@@ -219,6 +219,19 @@ fn tamper(sabotage: Sabotage, item: &mut Item) {
                 }
             }
         }
+        Sabotage::UntrueRemove => lie_about(item, |command, reply| {
+            let refused = matches!(command, Command::Remove { .. }) && reply.is_err();
+            refused.then_some(Ok(Answer::Removed(Ending::Cancelled)))
+        }),
+        Sabotage::StolenRemove => lie_about(item, |command, reply| {
+            let lost = matches!(reply, Err(Refused::LeaseLost { .. }));
+            let with_token = matches!(command, Command::Remove { token: Some(_), .. });
+            (lost && with_token).then_some(Ok(Answer::Removed(Ending::Done)))
+        }),
+        Sabotage::DeniedTake => lie_about(item, |command, reply| {
+            let taken = matches!(command, Command::Take(_)) && reply.is_ok();
+            taken.then_some(Err(Refused::NothingThere))
+        }),
         Sabotage::AlwaysNew => {
             let due = item.record.now;
             for reply in item.record.answers.values_mut() {
@@ -230,5 +243,16 @@ fn tamper(sabotage: Sabotage, item: &mut Item) {
             }
         }
         _ => {}
+    }
+}
+
+/// Gives some requests another answer.
+fn lie_about(item: &mut Item, lie: impl Fn(&Command, &Reply) -> Option<Reply>) {
+    for (tag, command) in &item.record.requests {
+        if let Some(reply) = item.record.answers.get_mut(tag)
+            && let Some(untrue) = lie(command, reply)
+        {
+            *reply = untrue;
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! The consumers: they take deliveries and do with them what consumers do: work, dawdle, give
 //! back, refuse, ask for more time, or die.
 
-use punctual_core::{Answer, Back, Choice, Command, Delivery, Lease, Millis, Name, Reply, Reserve, Timestamp};
+use punctual_core::{Answer, Back, Choice, Command, Delivery, Lease, Millis, Name, Reply, Reserve, RowId, Timestamp};
 
 use crate::clock::{EPOCH, Moment};
 use crate::demand::{Demand, Purpose, What, shard_of};
@@ -109,6 +109,7 @@ impl Consumers {
 
     fn work_on(&mut self, index: usize, delivery: &Delivery, moment: Moment, demands: &mut Vec<Demand>) {
         let lease = delivery.lease.clone();
+        let row = || RowId { key: delivery.lease.key.clone(), number: delivery.number };
         // By the consumer's own clock, which is right; the node's may not be.
         let length = delivery.until.as_millis().saturating_sub(EPOCH + moment).clamp(1, 600_000);
         let work = self.rng.below(length / 2 + 1);
@@ -119,9 +120,14 @@ impl Consumers {
             return say(self, Command::Acknowledge(lease.clone()), 0);
         }
         match self.rng.below(100) {
-            0..55 => say(self, Command::Acknowledge(lease.clone()), work),
-            55..65 => say(self, Command::Acknowledge(lease.clone()), length + 1 + work),
-            65..73 => {}
+            0..40 => say(self, Command::Acknowledge(lease.clone()), work),
+            40..50 => say(self, Command::Remove { row: row(), token: Some(lease.token) }, work),
+            50..56 => say(self, Command::Acknowledge(lease.clone()), length + 1 + work),
+            // After its lease it may still remove what nobody else holds.
+            56..62 => say(self, Command::Remove { row: row(), token: Some(lease.token) }, length + 1 + work),
+            62..64 => say(self, Command::Remove { row: row(), token: None }, work),
+            64..67 => say(self, Command::Hasten { row: row() }, length + 1 + work),
+            67..73 => {}
             73..80 => {
                 let priority = self.rng.percent(30).then(|| self.rng.below(4) as u32);
                 say(self, Command::Release { lease: lease.clone(), back: Back::Retry, priority }, work);

@@ -64,6 +64,12 @@ pub enum Sabotage {
     SecondHolder,
     /// Every cancel is answered with `Done`.
     UntrueCancel,
+    /// Every row is said to be removed.
+    UntrueRemove,
+    /// Who takes a row is told that there is none.
+    DeniedTake,
+    /// Whoever removes a row with an old token is said to have done the work.
+    StolenRemove,
     /// Every task is said to be new.
     AlwaysNew,
     /// Answers of steps that change nothing leave without a look at the fence, as they would if only

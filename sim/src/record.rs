@@ -52,6 +52,12 @@ impl StepRecord {
             deliveries.iter().map(|delivery| (*tag, delivery))
         })
     }
+
+    /// What consumers that waited are given, with the request that gets it.
+    pub fn served(&self) -> impl Iterator<Item = (Tag, &Delivery)> {
+        let asked = |tag: &Tag| self.requests.iter().any(|(asked, _)| asked == tag);
+        self.deliveries().filter(move |(tag, _)| !asked(tag))
+    }
 }
 
 /// The row that a command is about; `None` for those that are about many or about settings.
@@ -64,6 +70,8 @@ pub fn subject(command: &Command) -> Option<Key> {
         | Command::Release { lease, .. }
         | Command::Reject { lease, .. }
         | Command::Extend { lease, .. } => Some(lease.key.clone()),
+        Command::Remove { row, .. } | Command::Hasten { row } => Some(row.key.clone()),
+        Command::Take(take) => Some(take.row.key.clone()),
         Command::Replay(selected) | Command::Purge(selected) => Some(selected.key()),
         Command::Forwarded { key, .. } => Some(key.clone()),
         _ => None,

@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use punctual_core::store::ShardId;
+use punctual_core::store::{Key, ShardId};
 use punctual_core::{
-    Backoff, Binding, Command, Form, Matching, Millis, Name, Order, Overflow, Pattern, QueueSettings, Refused, Reply,
-    Reschedule, Retry, Schedule, Selected, Shift, Sweep, SweepAction, Task, TimeRange, Timestamp, TopicSettings, When,
+    Answer, Backoff, Binding, Command, Delivery, Form, Matching, Millis, Name, Order, Overflow, Pattern, QueueSettings,
+    Refused, Reply, Reschedule, Retry, RowId, Schedule, Selected, Shift, Sweep, SweepAction, Take, Task, TimeRange,
+    Timestamp, TopicSettings, When,
 };
 
 use crate::clock::{EPOCH, Moment};
-use crate::demand::{Demand, Purpose, shard_of};
+use crate::demand::{Demand, Purpose, What, shard_of};
 use crate::profile::{Kind, Profile};
 use crate::rng::Rng;
 
@@ -32,6 +33,8 @@ pub struct Workload {
     queues: BTreeMap<Name, QueueSettings>,
     /// Tasks that were scheduled, or that somebody tried to schedule.
     known: Vec<(Name, Name)>,
+    /// Rows whose numbers were told.
+    rows: Vec<RowId>,
     next_id: u64,
 }
 
@@ -86,6 +89,7 @@ impl Workload {
             topics,
             queues,
             known: Vec::new(),
+            rows: Vec::new(),
             next_id: 0,
         }
     }
@@ -180,15 +184,16 @@ impl Workload {
     /// Something that a client wants.
     pub fn act(&mut self, moment: Moment) -> Vec<Demand> {
         match self.rng.below(100) {
-            0..52 => {
+            0..48 => {
                 let topic = name(*self.rng.pick(&TOPICS));
                 let when = self.when(moment);
                 let fresh = format!("n{}", self.next_id);
                 let id = if self.rng.percent(30) { format!("r{}", self.rng.below(12)) } else { fresh };
                 vec![self.schedule(topic, name(id), when)]
             }
-            52..66 => self.about_one(|topic, id, _| Command::Cancel { topic, id }),
-            66..78 => self.about_one(|topic, id, rng| {
+            48..60 => self.about_one(|topic, id, _| Command::Cancel { topic, id }),
+            60..69 => self.about_row(),
+            69..78 => self.about_one(|topic, id, rng| {
                 let shift = match rng.below(5) {
                     0 => None,
                     1 => Some(Shift::To(Timestamp::from_millis(EPOCH + moment + rng.magnitude(1, 1_000_000)))),
@@ -228,6 +233,48 @@ impl Workload {
         let (topic, id) = self.known[index].clone();
         let shard = shard_of(&topic, &id, self.shards);
         vec![Demand::command(Purpose::Client, shard, command(topic, id, &mut self.rng))]
+    }
+
+    /// Something about one row by its number, which may be that of one that is gone.
+    fn about_row(&mut self) -> Vec<Demand> {
+        if self.rows.is_empty() {
+            return Vec::new();
+        }
+        let recent = if self.rng.percent(70) { self.rows.len().saturating_sub(20) } else { 0 };
+        let row = self.rows[recent + self.rng.index(self.rows.len() - recent)].clone();
+        let shard = shard_of(row.key.topic(), row.key.id(), self.shards);
+        let command = match self.rng.below(5) {
+            0 | 1 => Command::Remove { row, token: None },
+            2 => Command::Hasten { row },
+            _ => {
+                let lease = self.rng.percent(50).then(|| Millis(self.rng.magnitude(1, 30_000)));
+                Command::Take(Box::new(Take { row, consumer: name("taker"), lease }))
+            }
+        };
+        vec![Demand::command(Purpose::Client, shard, command)]
+    }
+
+    /// What a client does with a delivery that it took; maybe nothing, and then its lease ends.
+    fn work_on(&mut self, delivery: &Delivery) -> Option<Demand> {
+        let Delivery { number, lease, .. } = delivery;
+        let shard = shard_of(lease.key.topic(), lease.key.id(), self.shards);
+        let row = RowId { key: lease.key.clone(), number: *number };
+        let command = match self.rng.below(4) {
+            0 => return None,
+            1 => Command::Acknowledge(lease.clone()),
+            _ => Command::Remove { row, token: Some(lease.token) },
+        };
+        Some(Demand::command(Purpose::Client, shard, command).after(self.rng.below(20_000)))
+    }
+
+    /// Remembers the number of a row.
+    fn learn(&mut self, demand: &Demand, reply: Option<&Reply>) {
+        if let What::Command(_, command) = &demand.what
+            && let (Command::Schedule(schedule), Some(Ok(Answer::Scheduled(scheduled)))) = (&**command, reply)
+        {
+            let key = Key::task(&schedule.task.topic, &schedule.id);
+            self.rows.push(RowId { key, number: scheduled.number });
+        }
     }
 
     fn sweep(&mut self) -> Vec<Demand> {
@@ -289,6 +336,10 @@ impl Workload {
 
     /// What a client does about an answer, or about none: it asks again, with the same id.
     pub fn answered(&mut self, demand: &Demand, reply: Option<&Reply>) -> Vec<Demand> {
+        self.learn(demand, reply);
+        if let Some(Ok(Answer::Reserved(deliveries))) = reply {
+            return deliveries.iter().filter_map(|delivery| self.work_on(delivery)).collect();
+        }
         let again = match (&demand.purpose, reply) {
             (Purpose::Insists, None) => true,
             (Purpose::Client, None) => demand.tries < 3 && self.rng.percent(60),

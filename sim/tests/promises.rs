@@ -6,7 +6,7 @@ use punctual_sim::run;
 const SEEDS: u64 = 100;
 
 /// What has to happen in so many seeds, or the checks would have nothing to check.
-const KINDS: [&str; 38] = [
+const KINDS: [&str; 43] = [
     "acknowledged",
     "answers lost",
     "answers never seen",
@@ -32,18 +32,23 @@ const KINDS: [&str; 38] = [
     "fenced writes",
     "forwards",
     "hand-overs checked to the millisecond",
+    "hastened",
     "history forgotten",
     "leases lost",
     "out-of-attempts",
     "pushed-out",
     "rejected",
     "released",
+    "removed as cancelled",
+    "removed as done",
+    "removed as purged",
     "replaced",
     "replays",
     "reschedules done",
     "reschedules too late",
     "stalls",
     "sweeps audited",
+    "taken",
     "weighings",
 ];
 

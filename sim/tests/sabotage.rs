@@ -58,6 +58,21 @@ fn a_cancel_that_did_not_happen_is_noticed() {
 }
 
 #[test]
+fn a_removal_that_did_not_happen_is_noticed() {
+    is_noticed_as(Sabotage::UntrueRemove, &[Promise::CertainAnswers]);
+}
+
+#[test]
+fn a_removal_by_somebody_who_lost_the_lease_is_noticed() {
+    is_noticed_as(Sabotage::StolenRemove, &[Promise::OneHolder]);
+}
+
+#[test]
+fn a_taken_row_that_is_said_not_to_be_there_is_noticed() {
+    is_noticed_as(Sabotage::DeniedTake, &[Promise::NothingIsLost]);
+}
+
+#[test]
 fn a_task_that_is_new_twice_is_noticed() {
     is_noticed_as(Sabotage::AlwaysNew, &[Promise::SameIdIsOneTask]);
 }

@@ -4,7 +4,7 @@
 //! (broadcast); `next_far` is not later than the first row behind it.
 
 use super::Shard;
-use super::needs::{Page, Wanted};
+use super::page::{Page, Wanted};
 use crate::store::{Bodies, Position, Scan, Table};
 use crate::time::{Millis, Timestamp};
 

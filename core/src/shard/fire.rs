@@ -61,7 +61,7 @@ impl<R> Shard<R> {
     }
 
     /// Where a task goes; queues that are missing come to be, if they may.
-    fn route(&mut self, slot: Slot) -> Route {
+    pub(super) fn route(&mut self, slot: Slot) -> Route {
         let (topic, routing_key) = (self.desk[slot].topic, self.desk[slot].state.routing_key.clone());
         self.route_to(topic, routing_key.as_ref())
     }

@@ -15,7 +15,9 @@ mod forward;
 mod lease;
 mod meta;
 mod needs;
+mod numbered;
 mod open;
+mod page;
 mod positions;
 mod ready;
 mod retention;
@@ -260,6 +262,9 @@ impl<R> Shard<R> {
             Command::Release { lease, back, priority } => self.release(&lease, back, priority),
             Command::Reject { lease, note, priority } => self.reject(&lease, note, priority),
             Command::Extend { lease, by } => self.extend(&lease, by),
+            Command::Remove { row, token } => self.remove(&row, token),
+            Command::Hasten { row } => self.hasten(&row),
+            Command::Take(take) => self.take(&take),
             Command::Replay(selected) => self.replay_one(&selected.key()),
             Command::Purge(selected) => self.purge_one(&selected.key()),
             Command::Forget { topic, id, finished_at } => self.forget_finished(&Key::task(&topic, &id), finished_at),

@@ -6,6 +6,7 @@ use foldhash::fast::FixedState;
 
 use super::desk::Slot;
 use super::directory::{QueueIndex, Route};
+use super::page::{Page, Wanted};
 use super::{Doomed, Request, Shard};
 use crate::board::Board;
 use crate::command::Command;
@@ -91,39 +92,6 @@ pub(super) struct Pending<R> {
     /// What was asked for and is not there.
     absent_keys: HashSet<Key, FixedState>,
     absent_positions: HashSet<Position, FixedState>,
-}
-
-/// A part of a table.
-#[derive(Debug)]
-pub(super) struct Page {
-    pub wanted: Wanted,
-    pub rows: Vec<Row>,
-}
-
-/// What a page shows.
-#[derive(Debug)]
-pub(super) enum Wanted {
-    Scan(Scan),
-    Find(Find),
-}
-
-impl Page {
-    pub fn scan(scan: Scan) -> Page {
-        Page { wanted: Wanted::Scan(scan), rows: Vec::new() }
-    }
-
-    pub fn find(find: Find) -> Page {
-        Page { wanted: Wanted::Find(find), rows: Vec::new() }
-    }
-
-    /// Whether there is nothing after it.
-    pub fn is_last(&self) -> bool {
-        let limit = match &self.wanted {
-            Wanted::Scan(scan) => scan.limit,
-            Wanted::Find(find) => find.limit,
-        };
-        self.rows.len() < limit
-    }
 }
 
 impl<R> Default for Pending<R> {
@@ -392,6 +360,17 @@ impl<R> Shard<R> {
             Command::Forwarded { key, .. } => {
                 self.need_relatives(key, needs);
                 self.need_key(key, needs);
+            }
+            Command::Remove { row, .. } | Command::Hasten { row } => {
+                self.need_relatives(&row.key, needs);
+                self.need_key(&row.key, needs);
+            }
+            Command::Take(take) => {
+                self.need_relatives(&take.row.key, needs);
+                match self.desk.by_key(&take.row.key) {
+                    Some(slot) => self.need_body(slot, needs),
+                    None => self.need_key(&take.row.key, needs),
+                }
             }
             _ => {}
         }

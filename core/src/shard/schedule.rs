@@ -144,7 +144,7 @@ impl<R> Shard<R> {
     }
 
     /// Moves a waiting row and says when it is due now.
-    fn change(&mut self, slot: Slot, shift: Option<Shift>, priority: Option<u32>) -> Timestamp {
+    pub(super) fn change(&mut self, slot: Slot, shift: Option<Shift>, priority: Option<u32>) -> Timestamp {
         self.leave_ready(slot);
         self.touch(slot);
         let row = &mut self.desk[slot];
@@ -161,7 +161,7 @@ impl<R> Shard<R> {
 
     /// The rows that have to change to change a task, if it is not too late: the task itself, or
     /// all of its deliveries if none was handed out.
-    fn open_parts(&self, slot: Slot) -> Result<Vec<Slot>, Standing> {
+    pub(super) fn open_parts(&self, slot: Slot) -> Result<Vec<Slot>, Standing> {
         let row = &self.desk[slot];
         if row.is_waiting() {
             return Ok(vec![slot]);

@@ -136,7 +136,7 @@ impl<R> Shard<R> {
             self.rate_wake = self.rate_wake.min(self.now.plus(wait));
             return None;
         }
-        Some(self.lease(slot, index, reserve))
+        Some(self.lease(slot, index, &reserve.consumer, reserve.lease))
     }
 
     /// Whether a row's body is in memory. A delivery's is its task's.
@@ -148,19 +148,20 @@ impl<R> Shard<R> {
         self.desk[slot].body.is_some()
     }
 
-    fn lease(&mut self, slot: Slot, queue: QueueIndex, reserve: &Reserve) -> Delivery {
+    /// Gives a waiting row whose time has come to a consumer.
+    pub(super) fn lease(&mut self, slot: Slot, queue: QueueIndex, consumer: &Name, lease: Option<Millis>) -> Delivery {
         let fired_at = self.desk[slot].at.max(self.opened_at);
         self.leave_ready(slot);
         self.touch(slot);
         let token = self.numbers.take();
         let queue = self.directory.queue(queue);
         let state = &mut self.desk[slot].state;
-        let time = reserve.lease.or(state.lease).unwrap_or(queue.settings.lease);
+        let time = lease.or(state.lease).unwrap_or(queue.settings.lease);
         let until = self.now.plus(time.max(Millis(1)));
-        state.phase = Phase::Leased { token, holder: reserve.consumer.clone() };
+        state.phase = Phase::Leased { token, holder: consumer.clone() };
         state.queue = Some(queue.name.clone());
         state.attempts += 1;
-        let (holder, attempt) = (reserve.consumer.clone(), state.attempts);
+        let (holder, attempt) = (consumer.clone(), state.attempts);
         self.hold_until(slot, until);
         self.note(slot, What::Leased { holder, attempt, until });
         let row = &self.desk[slot];

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::meta::Meta;
-use super::needs::{Page, Wanted};
+use super::page::{Page, Wanted};
 use super::{Closed, Doomed, Output, Request, Shard};
 use crate::answer::{Answer, Reply};
 use crate::board::Board;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::Shard;
 use super::desk::Slot;
-use super::needs::{Page, Wanted};
+use super::page::{Page, Wanted};
 use crate::answer::{Answer, Refused, Reply, Swept};
 use crate::command::{Matching, Sweep, SweepAction, TimeRange};
 use crate::event::What;
@@ -311,7 +311,7 @@ impl<R> Shard<R> {
     }
 
     /// Removes a dead letter because somebody said so.
-    fn purge(&mut self, slot: Slot) {
+    pub(super) fn purge(&mut self, slot: Slot) {
         self.note(slot, What::Purged);
         self.forget(slot);
     }
@@ -319,7 +319,7 @@ impl<R> Shard<R> {
     /// Hands a dead letter or a finished task out again, as if it were new and due now. A dead
     /// letter goes back to its queue, a finished task to wherever its topic feeds. What is about
     /// to be deleted with its topic stays where it is.
-    fn replay(&mut self, slot: Slot) -> bool {
+    pub(super) fn replay(&mut self, slot: Slot) -> bool {
         if self.directory.topic(self.desk[slot].topic).closing {
             return false;
         }

@@ -74,18 +74,23 @@ impl Model {
 
     fn hand_out(&mut self, queue: &Name, reserve: &Reserve) -> Delivery {
         let number = self.first_in(queue).expect("the queue has something to give");
+        self.lease(number, queue, &reserve.consumer, reserve.lease)
+    }
+
+    /// Gives a row to a consumer.
+    pub fn lease(&mut self, number: Number, queue: &Name, consumer: &Name, lease: Option<Millis>) -> Delivery {
         let token = self.number();
         let own = self.rows[&number].state.lease;
-        let until = self.now.plus(reserve.lease.or(own).unwrap_or(self.queues[queue].lease).max(Millis(1)));
+        let until = self.now.plus(lease.or(own).unwrap_or(self.queues[queue].lease).max(Millis(1)));
         let opened_at = self.opened_at;
         let row = self.row(number);
         let fired_at = row.at.max(opened_at);
         row.ready_in = None;
         row.at = until;
-        row.state.phase = Phase::Leased { token, holder: reserve.consumer.clone() };
+        row.state.phase = Phase::Leased { token, holder: consumer.clone() };
         row.state.queue = Some(queue.clone());
         row.state.attempts += 1;
-        let (holder, attempt) = (reserve.consumer.clone(), row.state.attempts);
+        let (holder, attempt) = (consumer.clone(), row.state.attempts);
         self.note(number, What::Leased { holder, attempt, until });
         let row = self.rows[&number].clone();
         let task = self.find(&row.key().of_task()).expect("a task stays while it has deliveries");

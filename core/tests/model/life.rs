@@ -207,7 +207,7 @@ impl Model {
         task.routing_key = row.state.routing_key.clone();
         task.key = row.group.clone();
         task.priority = Some(row.state.priority);
-        self.sent.push(Sent { number, task });
+        self.sent.push(Sent { number, key: row.key(), task });
         let dead_for = self.now.since(death.at).0;
         self.row(number).at = self.now.plus(Millis(dead_for / 2).clamp(PATIENCE.0, PATIENCE.1));
     }

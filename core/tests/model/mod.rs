@@ -8,6 +8,7 @@ mod admin;
 mod consumers;
 mod life;
 mod look;
+mod numbered;
 mod requests;
 
 use std::collections::BTreeMap;
@@ -50,6 +51,7 @@ pub struct Row {
 #[derive(Clone, Debug)]
 pub struct Sent {
     pub number: Number,
+    pub key: Key,
     pub task: Task,
 }
 

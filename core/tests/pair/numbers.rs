@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use punctual_core::store::Key;
 use punctual_core::view::TaskView;
-use punctual_core::{Answer, Reply};
+use punctual_core::{Answer, Reply, RowId};
 
 use super::Pair;
 use crate::model::Number;
@@ -14,6 +14,17 @@ use crate::model::Number;
 pub struct Known {
     pub key: Key,
     pub by_shard: u64,
+    pub by_model: Number,
+}
+
+impl Known {
+    pub fn for_shard(&self) -> RowId {
+        RowId { key: self.key.clone(), number: self.by_shard }
+    }
+
+    pub fn for_model(&self) -> RowId {
+        RowId { key: self.key.clone(), number: self.by_model }
+    }
 }
 
 /// All rows that both sides have spoken of, by the model's numbers.
@@ -21,6 +32,10 @@ pub struct Known {
 pub struct Numbers(BTreeMap<Number, Known>);
 
 impl Numbers {
+    pub fn all(&self) -> impl Iterator<Item = &Known> {
+        self.0.values()
+    }
+
     /// The model has forgotten all that got a higher number.
     pub fn forget_after(&mut self, last: Number) {
         self.0.retain(|number, _| *number <= last);
@@ -34,7 +49,7 @@ impl Pair {
             return assert_eq!(known.by_shard, by_shard, "{:?} keeps its number", known.key);
         }
         if let Some(row) = self.model.rows.get(&by_model) {
-            self.numbers.0.insert(by_model, Known { key: row.key(), by_shard });
+            self.numbers.0.insert(by_model, Known { key: row.key(), by_shard, by_model });
         }
     }
 

@@ -80,6 +80,14 @@ pub struct Which {
     pub id: u8,
 }
 
+/// A row that somebody has seen.
+#[derive(Clone, Copy, Debug)]
+pub struct Known {
+    pub index: Index,
+    /// Only one that is still there.
+    pub is_there: bool,
+}
+
 #[derive(Clone, Copy, Debug)]
 pub enum Moving {
     /// To so long after a time that is the same throughout the test.
@@ -127,6 +135,17 @@ pub enum Ask {
     Extend {
         lease: Index,
         by: Option<u64>,
+    },
+    /// A row by its number, maybe with a lease that is or was one of its.
+    Remove {
+        row: Known,
+        lease: Option<Index>,
+    },
+    Hasten(Known),
+    Take {
+        row: Known,
+        lease: Option<u64>,
+        consumer: u8,
     },
     Replay {
         which: Which,
@@ -227,6 +246,10 @@ fn which() -> impl Strategy<Value = Which> {
     (0u8..3, prop_oneof![12 => 0u8..6, 1 => 6u8..9]).prop_map(|(topic, id)| Which { topic, id })
 }
 
+fn known() -> impl Strategy<Value = Known> {
+    (any::<Index>(), prop::bool::weighted(0.85)).prop_map(|(index, is_there)| Known { index, is_there })
+}
+
 fn maybe<T: std::fmt::Debug>(some: impl Strategy<Value = T>) -> impl Strategy<Value = Option<T>> {
     prop::option::weighted(0.4, some)
 }
@@ -294,6 +317,9 @@ fn ask() -> impl Strategy<Value = Ask> {
             Ask::Reject { lease, note, priority }
         }),
         2 => (lease(), maybe(short())).prop_map(|(lease, by)| Ask::Extend { lease, by }),
+        5 => (known(), prop::option::weighted(0.6, lease())).prop_map(|(row, lease)| Ask::Remove { row, lease }),
+        5 => known().prop_map(Ask::Hasten),
+        5 => (known(), maybe(short()), 0u8..3).prop_map(|(row, lease, consumer)| Ask::Take { row, lease, consumer }),
         3 => (which(), maybe(0u8..4)).prop_map(|(which, queue)| Ask::Replay { which, queue }),
         1 => (which(), maybe(0u8..4)).prop_map(|(which, queue)| Ask::Purge { which, queue }),
         3 => (which(), prop::bool::weighted(0.8)).prop_map(|(which, as_finished)| Ask::Forget { which, as_finished }),

@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use proptest::sample::Index;
-use punctual_core::store::Key;
+use punctual_core::store::{Key, Table};
 use punctual_core::{
     Answer, Back, Backoff, Binding, Choice, Command, Form, Matching, Millis, Name, Order, Overflow, Pattern,
-    QueueSettings, Reply, Reschedule, Reserve, Retry, Schedule, Selected, Shift, Sweep, SweepAction, Task, TimeRange,
-    Timestamp, TopicSettings, Unit, When,
+    QueueSettings, Reply, Reschedule, Reserve, Retry, RowId, Schedule, Selected, Shift, Sweep, SweepAction, Take, Task,
+    TimeRange, Timestamp, TopicSettings, Unit, When,
 };
 
-use super::plan::{Ask, BODY_LIMIT, Moving, Reserving, Which};
+use super::numbers::Known;
+use super::plan::{self, Ask, BODY_LIMIT, Moving, Reserving, Which};
 use super::{Held, Pair, Room, name};
 
 /// The instant that `Moving::To` counts from.
@@ -125,6 +126,29 @@ impl Pair {
             Ask::Extend { lease, by } => {
                 return with_lease(lease, &|lease| Command::Extend { lease, by: by.map(Millis) });
             }
+            Ask::Remove { row, lease } => {
+                let known = self.known(row)?;
+                let leases: Vec<&Held> = self.leases.iter().filter(|held| held.by_shard.key == known.key).collect();
+                let held = lease.filter(|_| !leases.is_empty()).map(|lease| *lease.get(&leases));
+                let for_shard = held.map(|held| held.by_shard.token);
+                let for_model = held.map(|held| held.by_model.token);
+                return Some((
+                    Command::Remove { row: known.for_shard(), token: for_shard },
+                    Command::Remove { row: known.for_model(), token: for_model },
+                ));
+            }
+            Ask::Hasten(row) => {
+                let known = self.known(row)?;
+                return Some((Command::Hasten { row: known.for_shard() }, Command::Hasten { row: known.for_model() }));
+            }
+            Ask::Take { row, lease, consumer } => {
+                let known = self.known(row)?;
+                let take = |row: RowId| {
+                    let consumer = name(&format!("consumer-{consumer}"));
+                    Command::Take(Box::new(Take { row, consumer, lease: lease.map(Millis) }))
+                };
+                return Some((take(known.for_shard()), take(known.for_model())));
+            }
             Ask::Schedule { .. } => Command::Schedule(Box::new(self.schedule(ask, number))),
             Ask::Cancel(which) => {
                 let (topic, id) = self.task(*which);
@@ -182,6 +206,18 @@ impl Pair {
             Moving::In(millis) => Shift::In(Millis(millis)),
             Moving::By(millis) => Shift::By(millis),
         }
+    }
+
+    /// A row that both sides have spoken of.
+    fn known(&self, row: &plan::Known) -> Option<Known> {
+        let is_there = |known: &&Known| self.model.find(&known.key) == Some(known.by_model);
+        let is_plain = |known: &&Known| {
+            let found = self.model.rows.get(&known.by_model);
+            self.room != Room::Plain || found.is_none_or(|found| found.table == Table::Live)
+        };
+        let fitting = self.numbers.all().filter(is_plain).filter(|known| !row.is_there || is_there(known));
+        let fitting: Vec<&Known> = fitting.collect();
+        (!fitting.is_empty()).then(|| (*row.index.get(&fitting)).clone())
     }
 
     /// High ids mean forwarded dead letters, if there are any.

@@ -23,6 +23,8 @@ pub(super) fn promise_of(command: &Command, reply: &Reply) -> Promise {
         Command::Acknowledge(_) | Command::Release { .. } | Command::Reject { .. } | Command::Extend { .. } => {
             Promise::OneHolder
         }
+        Command::Remove { .. } if *reply == Ok(Answer::Removed(Ending::Done)) => Promise::OneHolder,
+        Command::Take(_) => Promise::OneHolder,
         Command::Forwarded { .. } => Promise::NothingIsLost,
         _ => Promise::CertainAnswers,
     }
@@ -31,7 +33,14 @@ pub(super) fn promise_of(command: &Command, reply: &Reply) -> Promise {
 impl Context<'_> {
     /// What the row is after a command about `about` (itself, its task, or one of its deliveries)
     /// was answered so; nothing if the answer cannot be true.
-    pub(super) fn answered(&self, guess: &Guess, about: &Key, command: &Command, reply: &Reply) -> Vec<Guess> {
+    pub(super) fn answered(
+        &self,
+        guess: &Guess,
+        about: &Key,
+        command: &Command,
+        reply: &Reply,
+        task: Option<&Shadow>,
+    ) -> Vec<Guess> {
         let unchanged = || vec![guess.clone()];
         let row = match guess {
             Guess::Row(row) => Some(&**row),
@@ -89,7 +98,16 @@ impl Context<'_> {
                 (Ruling::Unknown, Some(_)) if !itself && self.is_closing() => unchanged(),
                 _ => Vec::new(),
             },
+            (Command::Remove { .. }, Ok(Answer::Removed(_))) if !itself => match row {
+                // With a task that was broadcast all of its deliveries go.
+                Some(row) if row.is_waiting() => self.end(row, Ending::Cancelled),
+                Some(_) => Vec::new(),
+                None => unchanged(),
+            },
             _ if !itself => unchanged(),
+            (Command::Remove { row: meant, token }, reply) => self.removed(guess, meant.number, *token, reply),
+            (Command::Hasten { row: meant }, reply) => self.hastened(guess, meant.number, reply),
+            (Command::Take(take), reply) => self.taken(guess, take, reply, task),
             (Command::Acknowledge(lease), reply) => {
                 self.with_lease(guess, row, lease, reply, |row| self.end(row, Ending::Done))
             }

@@ -82,6 +82,19 @@ impl Guess {
         shadow.map_or(Guess::Gone, |shadow| Guess::row(Candidate::of(shadow)))
     }
 
+    /// Whether there is a row whose number is not known: it came to be in this step.
+    pub fn is_unnumbered(&self) -> bool {
+        matches!(self, Guess::Row(row) if row.seq.is_none())
+    }
+
+    /// The row, if there is one and it may have this number.
+    pub fn numbered(&self, number: u64) -> Option<&Candidate> {
+        match self {
+            Guess::Row(row) if row.may_have(number) => Some(row),
+            Guess::Row(_) | Guess::Gone => None,
+        }
+    }
+
     pub fn row(candidate: Candidate) -> Guess {
         Guess::Row(Box::new(candidate))
     }
@@ -116,6 +129,25 @@ impl Candidate {
     /// Whether this may be its number.
     pub fn may_have(&self, number: u64) -> bool {
         self.seq.is_none_or(|seq| seq == number)
+    }
+
+    /// Whether it is with a consumer under this token.
+    pub fn is_held(&self, token: Option<u64>) -> bool {
+        matches!(self.state.phase, Phase::Leased { token: held, .. } if Some(held) == token)
+    }
+
+    /// Its attempts count from zero; what was before is its past.
+    pub fn begin_anew(&mut self) {
+        let (attempts, failures) = (self.state.attempts, self.state.failures);
+        (self.state.attempts, self.state.failures) = (0, 0);
+        let past = self.state.past_mut();
+        (past.attempts, past.failures) = (past.attempts + attempts, past.failures + failures);
+    }
+
+    /// Its due time is to change, and its delay is kept.
+    pub fn keep_delay(&mut self) {
+        let delay = self.state.delay();
+        self.state.past_mut().delay = Some(delay);
     }
 
     /// Sets the time exactly.

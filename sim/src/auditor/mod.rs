@@ -10,6 +10,7 @@ mod answers;
 mod closing;
 mod guess;
 mod ledger;
+mod numbered;
 mod rules;
 mod standing;
 
@@ -150,11 +151,15 @@ impl Auditor {
                 deletions: ledger.deletions.values().collect(),
             };
             let task = key.of_task();
-            let task = after.get(&task).map_or_else(|| ledger.rows.get(&task), Option::as_ref);
+            // What was handed out and deleted in one step had the body that it had before.
+            let task = after.get(&task).and_then(Option::as_ref).or_else(|| ledger.rows.get(&task));
             self.explain(&context, before, now_there, task, record)?;
         }
         self.check_leases(ledger, record)?;
         for (tag, command) in &record.requests {
+            if let (Command::Take(_), Some(Ok(_))) = (command, record.answers.get(tag)) {
+                self.census.count("taken");
+            }
             if let (Command::Schedule(schedule), Some(Ok(_))) = (command, record.answers.get(tag)) {
                 self.ever.insert(Key::task(&schedule.task.topic, &schedule.id));
             }
@@ -200,7 +205,7 @@ impl Auditor {
             let Some(reply) = record.answers.get(tag).filter(|_| concerns) else { continue };
             let about = about.expect("it concerns this row");
             let next: Vec<Guess> =
-                guesses.iter().flat_map(|guess| context.answered(guess, &about, command, reply)).collect();
+                guesses.iter().flat_map(|guess| context.answered(guess, &about, command, reply, task)).collect();
             if next.is_empty() {
                 let what = format!("{command:?} was answered {reply:?}, but the row can only be one of {guesses:?}");
                 return Err((answers::promise_of(command, reply), subject_text, what));
@@ -208,7 +213,7 @@ impl Auditor {
             guesses = context.closure(next.into_iter().chain(born.clone()).collect());
         }
         guesses = context.jobs(guesses);
-        for (tag, delivery) in record.deliveries().filter(|(_, delivery)| delivery.lease.key == *key) {
+        for (tag, delivery) in record.served().filter(|(_, delivery)| delivery.lease.key == *key) {
             let next: Vec<Guess> = guesses
                 .iter()
                 .filter_map(|guess| context.delivered(guess, delivery, record.holders.get(&tag), task))

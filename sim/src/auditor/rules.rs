@@ -30,7 +30,7 @@ pub(super) struct Context<'a> {
 }
 
 impl Context<'_> {
-    fn topic(&self) -> Vec<TopicSettings> {
+    pub fn topic(&self) -> Vec<TopicSettings> {
         self.settings.topic(self.key.topic())
     }
 
@@ -350,13 +350,10 @@ impl Context<'_> {
 
     pub fn replayed(&self, row: &Candidate) -> Guess {
         let mut again = row.clone();
-        let (attempts, failures, delay) = (row.state.attempts, row.state.failures, row.state.delay());
-        let past = again.state.past_mut();
-        past.attempts += attempts;
-        past.failures += failures;
-        past.replays += 1;
-        past.delay = Some(delay);
-        (again.state.attempts, again.state.failures, again.state.due) = (0, 0, self.now);
+        again.begin_anew();
+        again.keep_delay();
+        again.state.past_mut().replays += 1;
+        again.state.due = self.now;
         if row.table == Table::History {
             again.state.queue = None;
         }
