@@ -25,9 +25,9 @@ mod worker;
 pub use punctual_wire as wire;
 pub use punctual_wire::{
     Action, Backoff, Base64, Binding, CancelOutcome, Delivery, Do, Ending, Event, Forecast, List, ListState, NewTask,
-    Overflow, Page, PauseQueue, Problem, QueueInfo, QueueSettings, Rate, Reschedule, Reserve, Retry, ScheduleOutcome,
-    Scheduled, Selection, Settled, SettledOutcome, Shift, ShiftKey, Span, Standing, Stats, Swept, TaskInfo, Time,
-    TopicInfo, TopicSettings, Unit,
+    Order, Overflow, Page, PauseQueue, Problem, QueueInfo, QueueSettings, Rate, Reschedule, Reserve, Retry,
+    ScheduleOutcome, Scheduled, Selection, Settled, SettledOutcome, Shift, ShiftKey, Span, Standing, Stats, Swept,
+    TaskInfo, Time, TopicInfo, TopicSettings, Unit,
 };
 
 pub use batcher::Batcher;

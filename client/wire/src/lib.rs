@@ -31,7 +31,7 @@ pub use list::{DeliveryInfo, List, ListState, Page, TaskInfo};
 #[cfg(feature = "openapi")]
 pub use name::Name;
 pub use problem::{Answer, Problem};
-pub use settings::{Backoff, Binding, Overflow, QueueSettings, Rate, Retry, TopicSettings};
+pub use settings::{Backoff, Binding, Order, Overflow, QueueSettings, Rate, Retry, TopicSettings};
 pub use standing::{Ending, Standing};
 pub use task::{
     Batch, BatchResults, CancelOutcome, Cancelled, NewTask, Reschedule, Rescheduled, ScheduleOutcome, Scheduled,

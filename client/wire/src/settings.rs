@@ -95,6 +95,9 @@ pub struct QueueSettings {
     /// How many deliveries it hands out in a second; what comes above waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
+    /// Which of several deliveries of the same priority comes first. Default: due.
+    #[serde(skip_serializing_if = "Order::is_usual")]
+    pub order: Order,
 }
 
 impl Default for QueueSettings {
@@ -109,7 +112,27 @@ impl Default for QueueSettings {
             paused: false,
             paused_until: None,
             rate: None,
+            order: Order::Due,
         }
+    }
+}
+
+/// Which of several deliveries of the same priority comes first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Order {
+    /// The one whose time came first; at equal times the one that was taken in first.
+    #[default]
+    Due,
+    /// The one that was taken in first, whenever its time came.
+    Arrival,
+}
+
+impl Order {
+    /// Whether there is no need to say it.
+    fn is_usual(&self) -> bool {
+        *self == Order::default()
     }
 }
 

@@ -68,7 +68,10 @@ pub(crate) fn queue_from_wire(settings: wire::QueueSettings) -> Result<QueueSett
         dead_retention: settings.dead_retention.map(millis),
         paused_until,
         rate: settings.rate.map(rate_from_wire),
-        order: Order::default(),
+        order: match settings.order {
+            wire::Order::Due => Order::Due,
+            wire::Order::Arrival => Order::Arrival,
+        },
     })
 }
 
@@ -88,6 +91,10 @@ pub(crate) fn queue_to_wire(settings: &QueueSettings, now: Timestamp) -> wire::Q
         paused: paused_until.is_some(),
         paused_until: paused_until.filter(|until| *until != Timestamp::NEVER).map(time),
         rate: settings.rate.map(rate_to_wire),
+        order: match settings.order {
+            Order::Due => wire::Order::Due,
+            Order::Arrival => wire::Order::Arrival,
+        },
     }
 }
 
@@ -144,6 +151,7 @@ mod tests {
             dead_letter: Some("graves".into()),
             paused: true,
             rate: Some(wire::Rate { per_second: 5, burst: Some(9) }),
+            order: wire::Order::Arrival,
             ..wire::QueueSettings::default()
         };
         let core = queue_from_wire(queue.clone()).expect("the settings can be kept");
