@@ -5,8 +5,8 @@ mod center;
 
 use center::{Center, SHARD, at, name, task};
 use punctual_core::{
-    Answer, Binding, Command, Ending, Form, Millis, Pattern, Reason, Reschedule, Ruling, Selected, Shift, Standing,
-    Task, TopicSettings, view,
+    Answer, Back, Binding, Command, Ending, Form, Millis, Pattern, Reason, Reschedule, Ruling, Selected, ShardConfig,
+    Shift, Standing, Task, TopicSettings, view,
 };
 
 fn feeds(bindings: &[(&str, &str)]) -> TopicSettings {
@@ -126,4 +126,17 @@ fn looking_at_a_broadcast_task_shows_each_open_delivery() {
     let task = view::get(&*center.store, SHARD, &name("t"), &name("a"), center.now()).unwrap().unwrap();
     let standings: Vec<&Standing> = task.parts.iter().map(|part| &part.standing).collect();
     assert!(matches!(standings[..], [Standing::Leased { .. }, Standing::Ready { .. }]));
+}
+
+#[test]
+fn a_delivery_whose_queue_was_deleted_is_handed_out_once_from_another_also_after_a_restart() {
+    let mut center = Center::with(ShardConfig { cache: 0, ..ShardConfig::default() });
+    broadcast(&mut center);
+    let lease = center.take_from("stock", 1)[0].lease.clone();
+    center.ask(Command::Release { lease, back: Back::After(Millis(50)), priority: None }).unwrap();
+    center.ask(Command::DeleteQueue { name: name("stock"), force: false }).unwrap();
+    center.pass(50);
+    center.restart();
+    assert_eq!(center.take_from("mail", 9).len(), 2, "its own and the one without a queue");
+    assert!(center.take_from("mail", 9).is_empty());
 }

@@ -225,6 +225,8 @@ impl<R> Shard<R> {
             Some(queue) => self.directory.queue_index(queue),
             None => match self.directory.route(row.topic, row.state.routing()).0 {
                 Route::To(queue) => Some(queue),
+                // A delivery whose queue was deleted stays one delivery.
+                Route::ToSeveral(queues) if row.is_part() => queues.first().copied(),
                 Route::Nowhere | Route::ToSeveral(_) => None,
             },
         };
