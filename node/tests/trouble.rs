@@ -210,6 +210,9 @@ impl Store for Apart {
     fn fetch(&self, shard: ShardId, positions: &[Position], bodies: Bodies) -> Result<Vec<Option<Row>>, StoreError> {
         self.store.fetch(shard, positions, bodies)
     }
+    fn numbered(&self, shard: ShardId, numbers: &[u64], bodies: Bodies) -> Result<Vec<Option<Row>>, StoreError> {
+        self.store.numbered(shard, numbers, bodies)
+    }
     fn scan(&self, shard: ShardId, scan: &Scan) -> Result<Vec<Row>, StoreError> {
         self.store.scan(shard, scan)
     }

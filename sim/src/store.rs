@@ -121,6 +121,11 @@ impl Store for FaultyStore {
         self.memory.fetch(shard, positions, bodies)
     }
 
+    fn numbered(&self, shard: ShardId, numbers: &[u64], bodies: Bodies) -> Result<Vec<Option<Row>>, StoreError> {
+        self.read()?;
+        self.memory.numbered(shard, numbers, bodies)
+    }
+
     fn scan(&self, shard: ShardId, scan: &Scan) -> Result<Vec<Row>, StoreError> {
         self.read()?;
         self.memory.scan(shard, scan)

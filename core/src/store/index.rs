@@ -1,4 +1,4 @@
-//! One table's rows, in time order and by group: a building block for stores.
+//! One table's rows, in time order, by group and by number: a building block for stores.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,16 +8,18 @@ use super::{Position, Timeline};
 use crate::name::Name;
 use crate::time::Timestamp;
 
-/// The rows of a table, each as something small that stands for it, to be found by time and by group.
+/// The rows of a table, each as something small that stands for it, to be found by time, by group and by number.
 #[derive(Clone)]
 pub struct Index<T> {
     by_time: Timeline<T>,
     by_group: HashMap<Name, BTreeMap<u64, T>, FixedState>,
+    /// Made when it is first asked for: most tables never are.
+    by_number: Option<HashMap<u64, T, FixedState>>,
 }
 
 impl<T> Default for Index<T> {
     fn default() -> Index<T> {
-        Index { by_time: Timeline::default(), by_group: HashMap::default() }
+        Index { by_time: Timeline::default(), by_group: HashMap::default(), by_number: None }
     }
 }
 
@@ -25,6 +27,9 @@ impl<T: Copy> Index<T> {
     /// A row comes to a position where none is.
     pub fn add(&mut self, position: Position, group: Option<&str>, row: T) {
         self.by_time.add(position, row);
+        if let Some(numbers) = &mut self.by_number {
+            numbers.insert(position.seq, row);
+        }
         let Some(group) = group else { return };
         match self.by_group.get_mut(group) {
             Some(members) => _ = members.insert(position.seq, row),
@@ -42,6 +47,9 @@ impl<T: Copy> Index<T> {
     /// The row at a position leaves. One must be there, and in this group.
     pub fn remove(&mut self, position: Position, group: Option<&str>) {
         self.by_time.remove(position);
+        if let Some(numbers) = &mut self.by_number {
+            numbers.remove(&position.seq);
+        }
         if let Some(group) = group
             && let Some(members) = self.by_group.get_mut(group)
         {
@@ -60,6 +68,19 @@ impl<T: Copy> Index<T> {
     /// The row at exactly this position.
     pub fn get(&mut self, position: Position) -> Option<T> {
         self.by_time.get(position)
+    }
+
+    /// The row with this number.
+    pub fn number(&mut self, seq: u64) -> Option<T> {
+        let Index { by_time, by_number, .. } = self;
+        let numbers = by_number.get_or_insert_with(|| {
+            let mut numbers = HashMap::default();
+            for leaf in 0..by_time.leaves() {
+                numbers.extend(by_time.leaf(leaf).map(|(position, row)| (position.seq, row)));
+            }
+            numbers
+        });
+        numbers.get(&seq).copied()
     }
 
     /// In how many leaves the rows stand; for going through them piece by piece.
@@ -98,6 +119,12 @@ mod tests {
         assert!(index.group(group, 2).eq([(2, 'b')]));
         let in_time = [(position(2, 1), 'a'), (position(3, 2), 'b'), (position(4, 3), 'c')];
         assert!(index.range(Position::START, Timestamp::NEVER).eq(in_time));
+        assert_eq!([1, 3, 4].map(|seq| index.number(seq)), [Some('a'), Some('c'), None]);
+        index.add(position(9, 4), None, 'd');
+        index.shift(position(9, 4), position(1, 4), 'd');
+        assert_eq!(index.number(4), Some('d'), "what came after the first question is found too");
+        index.remove(position(1, 4), None);
+        assert_eq!(index.number(4), None);
         index.remove(position(2, 1), Some(group));
         index.remove(position(3, 2), Some(group));
         assert_eq!(index.group(group, 0).count(), 0);

@@ -167,6 +167,10 @@ pub trait Store: Send + Sync {
     /// The live rows at these positions, in the order of the positions.
     fn fetch(&self, shard: ShardId, positions: &[Position], bodies: Bodies) -> Result<Vec<Option<Row>>, StoreError>;
 
+    /// The rows with these numbers, each from whichever table of `Live`, `Dead` and `History` has it,
+    /// in the order of the numbers.
+    fn numbered(&self, shard: ShardId, numbers: &[u64], bodies: Bodies) -> Result<Vec<Option<Row>>, StoreError>;
+
     /// The rows of a table from a position on, in time order.
     fn scan(&self, shard: ShardId, scan: &Scan) -> Result<Vec<Row>, StoreError>;
 

@@ -336,6 +336,11 @@ impl Store for Almanac {
         self.shared.reader().fetch(shard, positions, bodies)
     }
 
+    fn numbered(&self, shard: ShardId, numbers: &[u64], bodies: Bodies) -> Result<Vec<Option<Row>>, StoreError> {
+        self.shared.check()?;
+        self.shared.reader().numbered(shard, numbers, bodies)
+    }
+
     fn scan(&self, shard: ShardId, scan: &Scan) -> Result<Vec<Row>, StoreError> {
         self.shared.check()?;
         self.shared.reader().scan(shard, scan)

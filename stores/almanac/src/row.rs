@@ -210,6 +210,12 @@ pub(crate) fn group_hash(shard: ShardId, group: &str) -> u64 {
     xxh3_64_with_seed(group.as_bytes(), u64::from(shard.0))
 }
 
+/// The hash under which the numbers of all rows of a shard stand among the groups: that of the group
+/// without a name, which no row is in.
+pub(crate) fn numbers_hash(shard: ShardId) -> u64 {
+    group_hash(shard, "")
+}
+
 /// The table with this number.
 pub(crate) fn table(number: u8) -> Option<Table> {
     Table::ALL.into_iter().find(|table| *table as u8 == number)

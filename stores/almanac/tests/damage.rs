@@ -379,11 +379,12 @@ fn a_newer_format_is_refused() {
         }
         disk.overwrite(name, &bytes);
     };
-    let cases: [(&str, &[usize], Option<usize>); 3] =
-        [("manifest", &[8], None), (&segment, &[8, 520], None), (&run, &[16], Some(20))];
-    for (name, places, checksum) in cases {
+    let cases: [(&str, &[usize], Option<usize>, u32); 3] =
+        [("manifest", &[8], None, 1), (&segment, &[8, 520], None, 1), (&run, &[16], Some(20), 2)];
+    for (name, places, checksum, newest) in cases {
         let error = open_spoilt(&scene, |disk| raise(disk, name, places, checksum)).unwrap_err();
-        assert!(matches!(&error, OpenError::Newer { file, found: 2, known: 1 } if file == name), "{error}");
+        let OpenError::Newer { file, found, known } = &error else { panic!("{error}") };
+        assert_eq!((file.as_str(), *found, *known), (name, newest + 1, newest));
         assert!(error.to_string().contains("use a newer Punctual"), "{error}");
     }
     drop(almanac);

@@ -130,6 +130,12 @@ impl Store for MemoryStore {
         Ok(positions.iter().map(|position| shard?.fetch(*position, bodies)).collect())
     }
 
+    fn numbered(&self, shard: ShardId, numbers: &[u64], bodies: Bodies) -> Result<Vec<Option<Row>>, StoreError> {
+        let state = self.reach()?;
+        let shard = state.shards.get(&shard);
+        Ok(numbers.iter().map(|number| shard?.numbered(*number, bodies)).collect())
+    }
+
     fn scan(&self, shard: ShardId, scan: &Scan) -> Result<Vec<Row>, StoreError> {
         self.in_shard(shard, |shard| shard.scan(scan))
     }

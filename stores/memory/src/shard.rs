@@ -59,6 +59,11 @@ impl Shard {
         (row.table == Table::Live && row.at == position.at).then(|| copy(row, bodies))
     }
 
+    pub(crate) fn numbered(&self, number: u64, bodies: Bodies) -> Option<Row> {
+        let row = &self.rows[self.numbers.get(number)?];
+        (row.table != Table::Settings).then(|| copy(row, bodies))
+    }
+
     pub(crate) fn scan(&mut self, scan: &Scan) -> Vec<Row> {
         let Shard { rows, tables, .. } = self;
         let in_time = index(tables, scan.table).range(scan.from, scan.until).map(|(_, slot)| &rows[slot]);

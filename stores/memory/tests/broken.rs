@@ -46,6 +46,7 @@ enum Breakage {
     GetsLiveRowsOnly,
     GetsOnlyWhatIsThere,
     FetchesByNumberAlone,
+    NumbersOfLiveRowsOnly,
     OverwritesTallies,
     ShowsEmptyTallies,
     SharesTalliesBetweenShards,
@@ -54,7 +55,7 @@ enum Breakage {
 use Breakage::*;
 
 /// Each breakage, and a fact that must be reported for it.
-const CASES: [(Breakage, &str); 31] = [
+const CASES: [(Breakage, &str); 32] = [
     (AdmitsEveryFence, "an_old_fence_is_refused_and_changes_nothing"),
     (RefusesTheWholeCommitForOneFence, "one_refused_batch_leaves_the_others_alone"),
     (AppliesTalliesOfRefusedBatches, "an_old_fence_is_refused_and_changes_nothing"),
@@ -83,6 +84,7 @@ const CASES: [(Breakage, &str); 31] = [
     (GetsLiveRowsOnly, "get_finds_a_row_in_whichever_table_has_it"),
     (GetsOnlyWhatIsThere, "get_answers_in_the_order_of_the_keys"),
     (FetchesByNumberAlone, "fetch_finds_only_live_rows_and_only_at_their_exact_position"),
+    (NumbersOfLiveRowsOnly, "numbered_answers_in_the_order_of_the_numbers_from_whichever_table"),
     (OverwritesTallies, "tallies_add_up"),
     (ShowsEmptyTallies, "a_tally_that_comes_to_zero_is_gone"),
     (SharesTalliesBetweenShards, "each_shard_has_its_own_tallies"),
@@ -176,6 +178,14 @@ impl Store for Broken {
         }
         let rows = self.good.scan(shard, &Scan { bodies, ..all(Table::Live) })?;
         Ok(positions.iter().map(|position| rows.iter().find(|row| row.seq == position.seq).cloned()).collect())
+    }
+
+    fn numbered(&self, shard: ShardId, numbers: &[u64], bodies: Bodies) -> Result<Vec<Option<Row>>, StoreError> {
+        let mut rows = self.good.numbered(shard, numbers, bodies)?;
+        if self.is(NumbersOfLiveRowsOnly) {
+            rows.iter_mut().for_each(|row| *row = row.take().filter(|row| row.table == Table::Live));
+        }
+        Ok(rows)
     }
 
     fn scan(&self, shard: ShardId, scan: &Scan) -> Result<Vec<Row>, StoreError> {

@@ -50,6 +50,11 @@ impl Model {
         positions.iter().map(|position| placed(*position).map(|row| read(row, bodies))).collect()
     }
 
+    pub(super) fn numbered(&self, shard: ShardId, numbers: &[u64], bodies: Bodies) -> Vec<Option<Row>> {
+        let with = |number: u64| self.rows(shard).find(|row| row.table != Table::Settings && row.seq == number);
+        numbers.iter().map(|number| with(*number).map(|row| read(row, bodies))).collect()
+    }
+
     pub(super) fn scan(&self, shard: ShardId, scan: &Scan) -> Vec<Row> {
         let wanted = |row: &&Row| {
             let of_topic = scan.topic.as_ref().is_none_or(|topic| row.key.topic() == topic.as_str());

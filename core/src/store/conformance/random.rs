@@ -177,6 +177,10 @@ impl Run {
         let positions: Vec<Position> = self.model.rows(shard).map(Row::position).collect();
         let got = stage.store().fetch(shard, &positions, Bodies::With)?;
         same("fetch of all positions", got, self.model.fetch(shard, &positions, Bodies::With))?;
+        let mut numbers: Vec<u64> = self.model.rows(shard).map(|row| row.seq).collect();
+        numbers.push(self.last_seq + 1);
+        let got = stage.store().numbered(shard, &numbers, Bodies::With)?;
+        same("all numbers", got, self.model.numbered(shard, &numbers, Bodies::With))?;
         same("the tallies", stage.store().tallies(shard)?, self.model.tallies(shard))
     }
 

@@ -14,6 +14,8 @@ super::facts![
     get_answers_in_the_order_of_the_keys,
     fetch_answers_in_the_order_of_the_positions,
     fetch_finds_only_live_rows_and_only_at_their_exact_position,
+    numbered_answers_in_the_order_of_the_numbers_from_whichever_table,
+    a_row_keeps_its_number_wherever_it_goes,
     an_update_changes_time_and_state_and_keeps_the_rest,
     an_update_of_the_state_alone_keeps_the_position,
     the_last_of_many_updates_counts,
@@ -41,6 +43,7 @@ fn an_empty_store_has_nothing(stage: &mut Stage<'_>) -> Outcome {
         }
         same("a get", store.get(shard, &[Key::new("a", "b", "")], Bodies::With)?, vec![None])?;
         same("a fetch", store.fetch(shard, &[Position::START], Bodies::With)?, vec![None])?;
+        same("a number", store.numbered(shard, &[1], Bodies::With)?, vec![None])?;
         same("the tallies", store.tallies(shard)?, vec![])?;
     }
     Ok(())
@@ -106,6 +109,34 @@ fn fetch_finds_only_live_rows_and_only_at_their_exact_position(stage: &mut Stage
     }
     same("fetch at another time", stage.fetch(Position { at: at(31), ..live.position() })?, None)?;
     same("fetch of another number", stage.fetch(Position { seq: 5, ..live.position() })?, None)
+}
+
+fn numbered_answers_in_the_order_of_the_numbers_from_whichever_table(stage: &mut Stage<'_>) -> Outcome {
+    let rows = [row(Table::Live, "a", 1, 30), row(Table::Dead, "b", 2, 20), row(Table::History, "c", 3, 10)];
+    let setting = row(Table::Settings, "d", 4, 0);
+    stage.commit(rows.iter().chain([&setting]).map(insert).collect())?;
+    let [a, b, c] = rows;
+    let got = stage.store().numbered(SHARD, &[3, 9, 1, 2, 1, 4], Bodies::With)?;
+    let expected = vec![Some(c.clone()), None, Some(a.clone()), Some(b.clone()), Some(a.clone()), None];
+    same("numbered, one twice, one unknown and one of a setting", got, expected)?;
+    same("numbered of no number", stage.store().numbered(SHARD, &[], Bodies::With)?, vec![])?;
+    same("numbered of another shard", stage.store().numbered(ShardId(7), &[1], Bodies::With)?, vec![None])
+}
+
+fn a_row_keeps_its_number_wherever_it_goes(stage: &mut Stage<'_>) -> Outcome {
+    let before = grouped(Table::Live, "1", 1, 1_000);
+    stage.commit(vec![insert(&before)])?;
+    let moved = Row { at: at(500), state: "new".into(), ..before.clone() };
+    let dead = Row { table: Table::Dead, at: at(600), ..moved.clone() };
+    for (old, new) in [(&before, &moved), (&moved, &dead)] {
+        stage.commit(vec![update(old, new)])?;
+        let got = stage.store().numbered(SHARD, &[1], Bodies::With)?;
+        same("numbered after a change", got, vec![Some(new.clone())])?;
+    }
+    let bare = stage.store().numbered(SHARD, &[1], Bodies::Without)?;
+    same("numbered without bodies", bare, vec![Some(dead.clone().without_body())])?;
+    stage.commit(vec![Change::Remove { place: dead.place() }])?;
+    same("numbered of a removed row", stage.store().numbered(SHARD, &[1], Bodies::With)?, vec![None])
 }
 
 fn an_update_changes_time_and_state_and_keeps_the_rest(stage: &mut Stage<'_>) -> Outcome {

@@ -63,6 +63,12 @@ impl Frozen {
         (!self.gone.contains(slot)).then_some(slot)
     }
 
+    /// The row with this number, if it is still here.
+    pub fn number(&mut self, shard: ShardId, table: Table, seq: u64) -> Option<SlotId> {
+        let slot = self.layer.order.get_mut(&(shard, table))?.number(seq)?;
+        (!self.gone.contains(slot)).then_some(slot)
+    }
+
     /// The rows of a group that are still here, by their numbers.
     pub fn group(
         &self,

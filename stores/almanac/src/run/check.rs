@@ -5,7 +5,7 @@ use punctual_core::store::{Position, ShardId, Table};
 use roaring::RoaringBitmap;
 
 use crate::error::{Damage, ReadError};
-use crate::row::group_hash;
+use crate::row::{group_hash, numbers_hash};
 
 use super::groups::GroupEntry;
 use super::key_section::{fingerprint_of, partition_of};
@@ -70,6 +70,9 @@ impl<P: FnMut(u64)> Check<'_, P> {
                 self.damaged(entry.offset, format!("the list of shards leaves out the number of row {ordinal}"));
             }
             self.seen.hashes[ordinal as usize] = Some(row.key().hash(shard, table));
+            if table != Table::Settings && self.run.names_numbers() {
+                self.seen.groups.push((numbers_hash(shard), position.seq, ordinal));
+            }
             self.seen.groups.extend(row.group().map(|group| (group_hash(shard, group), position.seq, ordinal)));
             last = Some(position);
         }
@@ -152,7 +155,7 @@ impl<P: FnMut(u64)> Check<'_, P> {
         stored.retain(|(.., ordinal)| self.seen.hashes.get(*ordinal as usize).is_none_or(Option::is_some));
         self.seen.groups.sort_unstable();
         if whole && stored != self.seen.groups {
-            self.damaged(run.footer.groups, "the group pages do not name the rows that have a group".into());
+            self.damaged(run.footer.groups, "the group pages do not name the rows as they are".into());
         }
     }
 

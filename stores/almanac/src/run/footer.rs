@@ -9,7 +9,9 @@ use super::index::{ENTRY_BYTES, SHARD_BYTES};
 use super::key_section;
 
 /// The newest version of the format, and the one that is written.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
+/// The first version in which the numbers of all rows stand among the groups.
+pub(super) const NUMBERS: u32 = 2;
 pub(super) const HEADER_BYTES: usize = 24;
 const FOOTER_BYTES: usize = 108;
 const MAGIC: &[u8; 8] = b"PunctRun";
@@ -45,12 +47,13 @@ pub(super) struct Footer {
 }
 
 impl Footer {
-    /// Reads header and footer of a file of this length, and makes sure that all parts fit into it.
-    pub fn open(file: &RunFile, length: u64, number: u64) -> Result<Footer, OpenError> {
+    /// Reads header and footer of a file of this length, and makes sure that all parts fit into it. Gives the file's
+    /// version, too.
+    pub fn open(file: &RunFile, length: u64, number: u64) -> Result<(Footer, u32), OpenError> {
         if length < (HEADER_BYTES + FOOTER_BYTES) as u64 {
             return Err(file.damage(length, "the file is too short to be a run").into());
         }
-        check_header(file, number)?;
+        let version = read_header(file, number)?;
         let place = length - FOOTER_BYTES as u64;
         let bytes = file.read(place, FOOTER_BYTES)?;
         let bytes = bytes.strip_suffix(END_MAGIC).ok_or_else(|| {
@@ -64,7 +67,7 @@ impl Footer {
         if !footer.fits(length) {
             return Err(file.damage(place, "the footer does not fit the length of the file").into());
         }
-        Ok(footer)
+        Ok((footer, version))
     }
 
     /// Group index, group filter, block index and shards, each with its checksum checked.
@@ -142,7 +145,8 @@ impl Footer {
     }
 }
 
-fn check_header(file: &RunFile, number: u64) -> Result<(), OpenError> {
+/// Checks the header, and gives the version.
+fn read_header(file: &RunFile, number: u64) -> Result<u32, OpenError> {
     let bytes = file.read(0, HEADER_BYTES)?;
     if !bytes.starts_with(MAGIC) {
         return Err(file.damage(0, "the mark at the beginning is missing: the file is not a run").into());
@@ -155,5 +159,5 @@ fn check_header(file: &RunFile, number: u64) -> Result<(), OpenError> {
     if version == 0 || u64_at(bytes, 8) != number {
         return Err(file.damage(8, format!("the header is that of run {:x}", u64_at(bytes, 8))).into());
     }
-    Ok(())
+    Ok(version)
 }

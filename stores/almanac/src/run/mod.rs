@@ -1,11 +1,12 @@
 //! Runs: immutable files of rows in the order of (shard, table, `at`, `seq`), named `run-` and the
-//! run's number in 16 hexadecimal digits. This is version 1 of the format:
+//! run's number in 16 hexadecimal digits. This is version 2 of the format:
 //!
 //! ```text
 //!  header         24 bytes
 //!  data blocks    the rows
 //!  keys           for every row a part of its key's hash, and the row's ordinal
-//!  group pages    for every row with a group: the group's hash, the row's number and ordinal
+//!  group pages    for every row with a group: the group's hash, the row's number and ordinal; and for
+//!                 every row but settings once more, under the hash of the group without a name
 //!  group index    ┐
 //!  group filter   │ read when the run is opened, and kept in memory
 //!  block index    │
@@ -19,7 +20,7 @@
 //!  header                                   footer
 //!   0  [8]  "PunctRun"                        0  u64  number
 //!   8  u64  number                            8  u32  how many rows
-//!  16  u32  version: 1                       12  u32  how many data blocks
+//!  16  u32  version: 2                       12  u32  how many data blocks
 //!  20  u32  checksum of the 20 before        16  u32  how many entries in the group pages
 //!                                            20  u32  how many shards
 //!  data block                                24  u64  how many bytes of rows
@@ -57,6 +58,9 @@
 //! unless a single row is longer. A key's partition is the upper 12 bits of its hash; 256 partitions
 //! are a stretch, which is read and checked as a whole.
 //!
+//! Version 1 has no entries under the group without a name: where a row is looked for by its number,
+//! such a run is read through.
+//!
 //! Invariant: a run that opened has an index that fits the file; what is read from it is checked
 //! before anyone sees it.
 
@@ -81,6 +85,7 @@ use punctual_core::store::{Position, ShardId, Table};
 
 use crate::disk::Disk;
 use crate::error::{Damage, OpenError, ReadError};
+use crate::row::numbers_hash;
 
 pub(crate) use block::Block;
 pub(crate) use key_section::{KeySection, PARTITIONS, STRETCHES, partition_of};
@@ -105,6 +110,7 @@ pub(crate) fn number_of(file_name: &str) -> Option<u64> {
 /// A run that is open: its index in memory, its rows on the disk.
 pub(crate) struct Run {
     file: RunFile,
+    version: u32,
     footer: Footer,
     index: Index,
     shards: Shards,
@@ -125,12 +131,12 @@ impl Run {
         let length = file.len().map_err(OpenError::io(format!("the length of {name} cannot be read")))?;
         let file = RunFile::new(file, name);
 
-        let footer = Footer::open(&file, length, number)?;
+        let (footer, version) = Footer::open(&file, length, number)?;
         let [group_index, filter, block_index, shards] = footer.resident_parts(&file, length)?;
         let index = Index::parse(&block_index, &footer).map_err(|what| file.damage(footer.block_index, what))?;
         let shards = Shards::parse(&shards).map_err(|what| file.damage(footer.shards, what))?;
         let groups = Groups::parse(&group_index, &filter, &footer).map_err(|what| file.damage(footer.filter, what))?;
-        Ok(Run { file, footer, index, shards, groups })
+        Ok(Run { file, version, footer, index, shards, groups })
     }
 
     /// The run's number.
@@ -230,6 +236,38 @@ impl Run {
     /// at most about `limit`, and fewer only if there are no more.
     pub fn group(&self, hash: u64, from_seq: u64, limit: usize) -> Result<Vec<(u64, u32)>, ReadError> {
         self.groups.find(&self.file, hash, from_seq, limit)
+    }
+
+    /// The ordinal of the row of a shard that has this number, whether it is dead or not.
+    pub fn numbered(&self, shard: ShardId, seq: u64) -> Result<Option<u32>, ReadError> {
+        if !self.names_numbers() {
+            return self.read_through(shard, seq);
+        }
+        let found = self.groups.find(&self.file, numbers_hash(shard), seq, 1)?;
+        // A group of another shard may have the same hash.
+        let is_it = |(number, ordinal): &(u64, u32)| *number == seq && self.place(self.block_of(*ordinal)).0 == shard;
+        Ok(found.into_iter().find(is_it).map(|(_, ordinal)| ordinal))
+    }
+
+    /// Whether the numbers of all rows stand among the groups.
+    fn names_numbers(&self) -> bool {
+        self.version >= footer::NUMBERS
+    }
+
+    /// Looks for a number in all rows, as a run of version 1 has to be asked.
+    fn read_through(&self, shard: ShardId, seq: u64) -> Result<Option<u32>, ReadError> {
+        for number in 0..self.blocks() {
+            let (of, table) = self.place(number);
+            if of != shard || table == Table::Settings || self.is_blank(number) {
+                continue;
+            }
+            let block = self.read_block(number)?;
+            let mut ordinals = self.ordinals(number).enumerate();
+            if let Some((_, ordinal)) = ordinals.find(|(index, _)| block.row(*index).position().seq == seq) {
+                return Ok(Some(ordinal));
+            }
+        }
+        Ok(None)
     }
 
     /// How many bytes of the file these blocks take.

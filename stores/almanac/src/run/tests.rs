@@ -214,11 +214,11 @@ fn a_run_under_another_name_or_of_a_newer_version_is_refused() {
     assert!(matches!(Run::open(&disk, 1), Err(OpenError::Damaged(Damage { offset: 0, .. }))));
 
     let mut bytes = disk.read(&file_name(2)).unwrap();
-    bytes[16..20].copy_from_slice(&2_u32.to_le_bytes());
+    bytes[16..20].copy_from_slice(&3_u32.to_le_bytes());
     let sum = crc32c::crc32c(&bytes[..20]);
     bytes[20..24].copy_from_slice(&sum.to_le_bytes());
     disk.overwrite(&file_name(1), &bytes);
-    assert!(matches!(Run::open(&disk, 1), Err(OpenError::Newer { found: 2, known: 1, .. })));
+    assert!(matches!(Run::open(&disk, 1), Err(OpenError::Newer { found: 3, known: 2, .. })));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use punctual_core::store::{Position, ShardId, Table};
 
 use crate::address::Address;
 use crate::disk::Disk;
-use crate::row::{StoredRow, group_hash, write_with_body};
+use crate::row::{StoredRow, group_hash, numbers_hash, write_with_body};
 
 use super::file::RunFile;
 use super::footer::{Footer, header};
@@ -83,6 +83,9 @@ impl RunWriter {
         if table == Table::Live {
             self.shards.add(shard, position.seq);
         }
+        if table != Table::Settings {
+            self.groups.push((numbers_hash(shard), position.seq, ordinal));
+        }
         if let Some(group) = row.group() {
             self.groups.push((group_hash(shard, group), position.seq, ordinal));
         }
@@ -153,6 +156,7 @@ impl RunWriter {
         };
         output.append(&footer.bytes())?;
         let file = RunFile::new(output.finish()?, file_name(self.number));
-        Ok((Run { file, footer, index, shards: self.shards, groups }, keys))
+        let version = super::footer::VERSION;
+        Ok((Run { file, version, footer, index, shards: self.shards, groups }, keys))
     }
 }

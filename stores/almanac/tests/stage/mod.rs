@@ -79,6 +79,9 @@ impl Store for Tended {
     fn fetch(&self, shard: ShardId, positions: &[Position], bodies: Bodies) -> Result<Vec<Option<Row>>, StoreError> {
         self.almanac.fetch(shard, positions, bodies)
     }
+    fn numbered(&self, shard: ShardId, numbers: &[u64], bodies: Bodies) -> Result<Vec<Option<Row>>, StoreError> {
+        self.almanac.numbered(shard, numbers, bodies)
+    }
     fn scan(&self, shard: ShardId, scan: &Scan) -> Result<Vec<Row>, StoreError> {
         self.almanac.scan(shard, scan)
     }
