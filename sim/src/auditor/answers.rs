@@ -203,7 +203,7 @@ impl Context<'_> {
             && delivery.scheduled_at == row.state.scheduled_at
             && delivery.topic.as_str() == self.key.topic()
             && delivery.id.as_str() == self.key.id()
-            && (self.key.queue().is_empty() || delivery.queue.as_str() == self.key.queue())
+            && (self.key.queue().is_empty() || self.may_come_from(row, &delivery.queue))
             && task.is_some_and(|task| task.body.ends_with(&delivery.body));
         let holder = holder?.clone();
         right.then(|| {
@@ -214,6 +214,14 @@ impl Context<'_> {
             leased.set_at(delivery.until);
             Guess::row(leased)
         })
+    }
+}
+
+impl Context<'_> {
+    /// Whether one of several deliveries may be handed out from this queue: the one it was made for or, if that was
+    /// deleted, the one it went to instead.
+    fn may_come_from(&self, row: &Candidate, queue: &Name) -> bool {
+        queue.as_str() == self.key.queue() || row.state.queue.as_ref().is_none_or(|own| own == queue)
     }
 }
 
