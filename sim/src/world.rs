@@ -276,6 +276,9 @@ impl World {
         self.profile.lost_answers = 0;
         self.store.heal();
         self.consumers.behave();
+        // A shard whose clock ran ahead stands still until the right time has caught up with it.
+        let right = EPOCH + self.moment;
+        self.profile.drain += self.auditor.latest().as_millis().saturating_sub(right);
         for index in 0..self.nodes.len() {
             self.nodes[index].stalled_until = 0;
             self.nodes[index].clock.set_right(self.moment);

@@ -87,7 +87,12 @@ impl Context<'_> {
                     if matches!(row.state.phase, Phase::Spread(_)) {
                         return vec![Guess::row(changed)];
                     }
-                    let moved = self.rescheduled(&changed, change.shift, change.priority);
+                    changed.state.priority = change.priority.unwrap_or(changed.state.priority);
+                    let told = itself.then_some(*due);
+                    let moved = match change.shift {
+                        Some(shift) => self.shifted(&changed, shift, told),
+                        None => Guess::row(changed),
+                    };
                     let right = !itself || matches!(&moved, Guess::Row(row) if row.state.due == *due);
                     if right { vec![moved] } else { Vec::new() }
                 }

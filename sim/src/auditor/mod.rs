@@ -116,6 +116,12 @@ impl Auditor {
         self.ledgers.values().flat_map(|ledger| &ledger.rows)
     }
 
+    /// The latest time that a shard has had.
+    pub fn latest(&self) -> Timestamp {
+        let times = self.ledgers.values().filter_map(|ledger| ledger.last.map(|(_, _, now)| now));
+        times.max().unwrap_or(Timestamp::ZERO)
+    }
+
     /// A step took effect: it is in the store, whether or not anybody gets to know.
     pub fn took_effect(&mut self, record: &StepRecord) {
         if self.violation.is_some() {

@@ -305,13 +305,13 @@ impl Context<'_> {
         Guess::row(task)
     }
 
-    pub fn rescheduled(&self, row: &Candidate, shift: Option<Shift>, priority: Option<u32>) -> Guess {
+    /// What a shift makes of a row. If it failed in this very step, the auditor does not know how long its jitter
+    /// was: then the due time that was `told`, or that the row has after the step, counts if it is possible.
+    pub fn shifted(&self, row: &Candidate, shift: Shift, told: Option<Timestamp>) -> Guess {
         let mut moved = row.clone();
-        moved.state.priority = priority.unwrap_or(moved.state.priority);
-        let Some(shift) = shift else { return Guess::row(moved) };
         let (earliest, latest) = (shift.apply(row.at, self.now), shift.apply(row.latest, self.now));
-        // If it failed in this very step, only the row itself tells how long its jitter was.
-        let at = self.due_after.filter(|due| (earliest..=latest).contains(due)).unwrap_or(earliest);
+        let possible = |due: &Timestamp| (earliest..=latest).contains(due);
+        let at = told.into_iter().chain(self.due_after).find(possible).unwrap_or(earliest);
         moved.state.due = at;
         self.wait_until(moved, at)
     }
@@ -371,7 +371,7 @@ impl Context<'_> {
                     return Vec::new();
                 }
                 match action {
-                    SweepAction::Shift(shift) => vec![self.rescheduled(row, Some(shift), None)],
+                    SweepAction::Shift(shift) => vec![self.shifted(row, shift, None)],
                     _ => self.end(row, Ending::Cancelled),
                 }
             }
