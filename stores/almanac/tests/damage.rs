@@ -241,6 +241,7 @@ fn a_whole_record_with_the_next_sequence_is_not_taken_if_it_is_of_an_earlier_use
 fn read_all(almanac: &Almanac, scene: &Scene) -> Result<Model, StoreError> {
     let model = scene.read(almanac)?;
     for shard in &scene.work.shards {
+        almanac.numbered(*shard, &scene.model.numbers(*shard), Bodies::With)?;
         for group in &scene.work.groups {
             for table in Table::ALL {
                 let find = Find { table, group: group.clone(), from_seq: 0, limit: 1_000, bodies: Bodies::With };

@@ -120,7 +120,7 @@ fn numbered_answers_in_the_order_of_the_numbers_from_whichever_table(stage: &mut
     let expected = vec![Some(c.clone()), None, Some(a.clone()), Some(b.clone()), Some(a.clone()), None];
     same("numbered, one twice, one unknown and one of a setting", got, expected)?;
     same("numbered of no number", stage.store().numbered(SHARD, &[], Bodies::With)?, vec![])?;
-    same("numbered of another shard", stage.store().numbered(ShardId(7), &[1], Bodies::With)?, vec![None])
+    same("numbered of another shard", stage.store().numbered(ShardId(SHARD.0 + 1), &[1], Bodies::With)?, vec![None])
 }
 
 fn a_row_keeps_its_number_wherever_it_goes(stage: &mut Stage<'_>) -> Outcome {

@@ -53,6 +53,11 @@ impl Model {
         }
     }
 
+    /// The numbers of a shard's rows.
+    pub fn numbers(&self, shard: ShardId) -> Vec<u64> {
+        self.rows(shard).map(|row| row.seq).collect()
+    }
+
     /// The row under a key, in the space that a table belongs to.
     pub fn row_of(&self, shard: ShardId, table: Table, key: &Key) -> Option<&Row> {
         self.rows.get(&(shard, table == Table::Settings, key.clone()))
@@ -100,6 +105,7 @@ impl Model {
         for shard in shards.iter().copied() {
             self.compare_by_key(almanac, shard, keys);
             self.compare_by_position(almanac, shard, chance);
+            self.compare_by_number(almanac, shard);
             self.compare_by_group(almanac, shard, groups, chance);
             self.compare_pages(almanac, shard, chance);
         }
@@ -126,6 +132,17 @@ impl Model {
         for (position, found) in positions.iter().zip(found) {
             let expected = rows.iter().find(|row| row.table == Table::Live && row.position() == *position);
             assert_eq!(found.as_ref(), expected.copied(), "fetch {shard:?} {position:?}");
+        }
+    }
+
+    fn compare_by_number(&self, almanac: &Almanac, shard: ShardId) {
+        let last = self.numbers(shard).into_iter().max().unwrap_or(0);
+        let numbers: Vec<u64> = (0..last + 2).collect();
+        let rows: BTreeMap<u64, &Row> =
+            self.rows(shard).filter(|row| row.table != Table::Settings).map(|row| (row.seq, row)).collect();
+        let found = almanac.numbered(shard, &numbers, Bodies::With).expect("a healthy almanac can be read");
+        for (number, found) in numbers.iter().zip(found) {
+            assert_eq!(found.as_ref(), rows.get(number).copied(), "numbered {shard:?} {number}");
         }
     }
 
