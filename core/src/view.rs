@@ -6,7 +6,7 @@
 use bytes::Bytes;
 
 use crate::answer::{Lease, Standing};
-use crate::command::TimeRange;
+use crate::command::{RowId, TimeRange};
 use crate::name::Name;
 use crate::settings::Retry;
 use crate::state::{Death, Past, Phase, State};
@@ -158,6 +158,44 @@ pub fn get(
             rows.into_iter().flatten().map(|row| DeliveryView::of(&row, &State::decode(&row.state), now)).collect();
     }
     Ok(Some(task))
+}
+
+/// One row, and what it says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RowView {
+    /// Which row.
+    pub row: RowId,
+    /// The task, or one of several deliveries of it: then the delivery is that one.
+    pub task: TaskView,
+}
+
+/// Looks at the rows with these numbers: tasks, and deliveries of those that were broadcast.
+pub fn numbered(
+    store: &dyn Store,
+    shard: ShardId,
+    numbers: &[u64],
+    bodies: Bodies,
+    now: Timestamp,
+) -> Result<Vec<Option<RowView>>, StoreError> {
+    let mut rows = store.numbered(shard, numbers, bodies)?;
+    if bodies == Bodies::With {
+        lend_bodies(store, shard, &mut rows)?;
+    }
+    let view = |row: Row| RowView { task: TaskView::of(&row, now), row: RowId { number: row.seq, key: row.key } };
+    Ok(rows.into_iter().map(|row| row.map(view)).collect())
+}
+
+/// A delivery of a task that was broadcast has no body of its own: it gets the task's.
+fn lend_bodies(store: &dyn Store, shard: ShardId, rows: &mut [Option<Row>]) -> Result<(), StoreError> {
+    let parts: Vec<&mut Row> = rows.iter_mut().flatten().filter(|row| !row.key.queue().is_empty()).collect();
+    if parts.is_empty() {
+        return Ok(());
+    }
+    let tasks: Vec<Key> = parts.iter().map(|row| Key::new(row.key.topic(), row.key.id(), "")).collect();
+    for (part, task) in parts.into_iter().zip(store.get(shard, &tasks, Bodies::With)?) {
+        part.body = task.map(|task| task.body).unwrap_or_default();
+    }
+    Ok(())
 }
 
 /// Looks at a page of tasks from a position on.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use punctual_core::store::{ShardId, Store, StoreError};
-use punctual_core::{Answer, Back, Clock, Command, Millis, Name, view};
+use punctual_core::{Answer, Back, Clock, Command, Lease, Name, view};
 use tokio::sync::SetOnce;
 
 use crate::archive::Archiving;
@@ -164,11 +164,16 @@ impl Shared {
 
     /// Puts deliveries back that a consumer did not take, so that they do not hang until their leases end.
     pub fn give_back(&self, unheard: Outcome) {
-        let Ok(Answer::Reserved(deliveries)) = unheard else { return };
-        for delivery in deliveries {
-            let shard = shard_of_key(&delivery.lease.key, self.config.shards);
-            let lease = delivery.lease;
-            let release = Command::Release { lease, back: Back::After(Millis::ZERO), priority: None };
+        if let Ok(Answer::Reserved(deliveries)) = unheard {
+            self.abandon(deliveries.into_iter().map(|delivery| delivery.lease));
+        }
+    }
+
+    /// Puts deliveries back whose consumer is gone.
+    pub fn abandon(&self, leases: impl IntoIterator<Item = Lease>) {
+        for lease in leases {
+            let shard = shard_of_key(&lease.key, self.config.shards);
+            let release = Command::Release { lease, back: Back::Abandoned, priority: None };
             self.inbox(shard).tell(release, Caller::Nobody);
         }
     }

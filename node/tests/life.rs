@@ -154,7 +154,7 @@ async fn many_leases_are_settled_at_once_each_by_itself() {
         Settle::Acknowledge(done.clone()),
         Settle::Release { lease: back, back: Back::After(Millis::from_hours(1)), priority },
         Settle::Acknowledge(done),
-        Settle::Reject { lease: no, note },
+        Settle::Reject { lease: no, note, priority: None },
         Settle::Extend { lease: more, by: Some(Millis::from_hours(2)) },
     ];
     let settled = handle.settle_many(settles).await;

@@ -32,6 +32,8 @@ pub enum Settle {
         lease: Lease,
         /// Why not.
         note: Option<String>,
+        /// With this priority, should it be handed out again.
+        priority: Option<u32>,
     },
     /// The work takes longer.
     Extend {
@@ -66,12 +68,12 @@ impl Settle {
         }
     }
 
-    fn command(self, shards: u16) -> (ShardId, Command) {
+    pub(super) fn command(self, shards: u16) -> (ShardId, Command) {
         let shard = shard_of_key(&self.lease().key, shards);
         let command = match self {
             Settle::Acknowledge(lease) => Command::Acknowledge(lease),
             Settle::Release { lease, back, priority } => Command::Release { lease, back, priority },
-            Settle::Reject { lease, note } => Command::Reject { lease, note, priority: None },
+            Settle::Reject { lease, note, priority } => Command::Reject { lease, note, priority },
             Settle::Extend { lease, by } => Command::Extend { lease, by },
         };
         (shard, command)
@@ -79,7 +81,7 @@ impl Settle {
 }
 
 impl Settled {
-    fn of(outcome: Outcome) -> Result<Settled, Error> {
+    pub(super) fn of(outcome: Outcome) -> Result<Settled, Error> {
         match outcome? {
             Answer::Acknowledged => Ok(Settled::Acknowledged),
             Answer::Released(standing) => Ok(Settled::Released(standing)),

@@ -6,9 +6,11 @@
 mod admin;
 mod consume;
 mod look;
+mod rows;
 mod tasks;
 
 pub use consume::{Settle, Settled};
+pub use rows::{Act, Acting, Done};
 
 use std::fmt;
 use std::sync::Arc;
@@ -93,8 +95,7 @@ impl Handle {
     /// error among the commands is its own answer.
     async fn ask_many(&self, commands: Vec<Result<(ShardId, Command), Error>>) -> Vec<Outcome> {
         let sent = self.send(commands, true);
-        let outcomes = self.collect(sent).await.into_iter();
-        outcomes.map(|outcome| self.counted(outcome)).collect()
+        self.collect_counted(sent).await
     }
 
     /// Sends commands to several shards and waits for all the answers. They are not refused for want
@@ -135,6 +136,10 @@ impl Handle {
             }
         }
         Sent { outcomes: receiver, duty }
+    }
+
+    async fn collect_counted(&self, sent: Sent) -> Vec<Outcome> {
+        self.collect(sent).await.into_iter().map(|outcome| self.counted(outcome)).collect()
     }
 
     async fn collect(&self, sent: Sent) -> Vec<Outcome> {

@@ -26,7 +26,7 @@ impl Handle {
     }
 
     /// Lets a task in if there is room, past its topic's rate limit, gives it an id and finds its shard.
-    fn enter(&self, task: Task) -> Result<(ShardId, Command), Error> {
+    pub(super) fn enter(&self, task: Task) -> Result<(ShardId, Command), Error> {
         self.shared.check_room()?;
         self.shared.entrances.admit(&task.topic)?;
         let (id, id_is_new) = match &task.id {

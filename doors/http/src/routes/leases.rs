@@ -100,7 +100,7 @@ fn settle_of(action: wire::Action, secret: &[u8; 32]) -> Result<Settle, Fault> {
                     format!("`note`: at most {NOTE} bytes: put the rest into a log"),
                 ));
             }
-            Settle::Reject { lease, note }
+            Settle::Reject { lease, note, priority: None }
         }
         wire::Do::Extend => Settle::Extend { lease, by: after.map(translate::millis) },
     })
