@@ -119,6 +119,12 @@ impl Task {
         self
     }
 
+    /// How long a consumer may work on it if it does not say, instead of what its queue gives.
+    pub fn lease(mut self, lease: Duration) -> Task {
+        self.0.lease = Some(lease.into());
+        self
+    }
+
     /// A task of the same id that was not handed out yet gives way to this one.
     pub fn replace(mut self) -> Task {
         self.0.replace = true;
@@ -157,11 +163,12 @@ mod tests {
     #[test]
     fn all_that_is_said_of_a_task_is_sent() {
         let task = Task::new("t").id("i").key("k").routing_key("a.b").priority(3).header("x", "y").replace();
-        let task = NewTask::from(task.time_to_live(Duration::from_secs(9)).retry(Retry::default()));
+        let task = task.time_to_live(Duration::from_secs(9)).retry(Retry::default()).lease(Duration::from_secs(300));
+        let task = NewTask::from(task);
         let json = serde_json::to_value(&task).unwrap();
         let expected = serde_json::json!({
             "topic": "t", "id": "i", "key": "k", "routing_key": "a.b", "priority": 3, "headers": {"x": "y"},
-            "replace": true, "ttl": "9s",
+            "replace": true, "ttl": "9s", "lease": "5m",
             "retry": {"attempts": 5, "backoff": {"first": "1s", "longest": "1h"}, "jitter_percent": 10},
         });
         assert_eq!(json, expected);

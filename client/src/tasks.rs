@@ -92,6 +92,11 @@ impl Client {
         found(self.read(task_path(topic, id)).await, "no-such-task")
     }
 
+    /// The same of the task with this number, or of the delivery of one that was broadcast; `None` if there is none.
+    pub async fn numbered(&self, number: u64) -> Result<Option<TaskInfo>, Error> {
+        found(self.read(Path::new("numbers").name(&number.to_string())).await, "no-such-task")
+    }
+
     /// Cancels a task: it is certain afterwards whether it will ever be handed over.
     pub async fn cancel(&self, topic: &str, id: &str) -> Result<Ruling<CancelOutcome>, Error> {
         let answer = self.ask::<Cancelled>(Method::DELETE, task_path(topic, id), Repeat::Safe).await;

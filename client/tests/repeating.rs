@@ -160,7 +160,7 @@ async fn too_late_and_unknown_are_answers_and_not_errors() {
             late["standing"] = json!({"state": "leased", "queue": "q", "holder": "h", "until": 9});
             Reply::Json(409, late)
         }
-        1 | 2 => Reply::Json(404, problem(404, "no-such-task")),
+        1..=3 => Reply::Json(404, problem(404, "no-such-task")),
         _ => Reply::Json(404, problem(404, "not-found")),
     });
     let stub = stub.await;
@@ -168,6 +168,8 @@ async fn too_late_and_unknown_are_answers_and_not_errors() {
     assert!(matches!(client.cancel("t", "i").await.unwrap(), Ruling::TooLate(Standing::Leased { .. })));
     assert_eq!(client.cancel("t", "i").await.unwrap(), Ruling::Unknown);
     assert!(client.get("t", "i").await.unwrap().is_none());
+    assert!(client.numbered(4711).await.unwrap().is_none());
+    assert_eq!(stub.asked()[3].path, "/v1/numbers/4711");
     // An address that is not Punctual's is not the same as a task that is not there.
     assert_eq!(client.get("t", "i").await.unwrap_err().problem().unwrap().code, "not-found");
 }

@@ -78,6 +78,24 @@ fn a_token_may_do_what_its_roles_and_patterns_say_and_nothing_else() {
 }
 
 #[test]
+fn a_number_says_nothing_about_topics_of_others() {
+    let mut server = Server::prepare(&[], &[]);
+    let admin = token(&server, "admin", &["admin"], &["*"]);
+    let shop = token(&server, "shop", &["produce"], &["orders*"]);
+    server.start_again();
+    server.token = Some(admin);
+    let number = |topic: &str| {
+        server.post("/v1/tasks", &json!({ "topic": topic, "id": "1", "delay": "1h" })).expect(201);
+        server.get(&format!("/v1/tasks/{topic}/1")).expect(200).json()["number"].to_string()
+    };
+    let (own, others) = (format!("/v1/numbers/{}", number("orders")), format!("/v1/numbers/{}", number("coupons")));
+    assert_eq!(ask(&mut server, &shop, "GET", &own, None).0, 200);
+    let missing = (404, "no-such-task".to_owned());
+    assert_eq!(ask(&mut server, &shop, "GET", &others, None), missing);
+    assert_eq!(ask(&mut server, &shop, "GET", "/v1/numbers/999999999", None), missing);
+}
+
+#[test]
 fn each_operator_action_leaves_an_audit_line() {
     let mut server = Server::prepare(&["--log-format", "json"], &[]);
     let operator = token(&server, "night-shift", &["operate", "produce"], &["*"]);

@@ -33,13 +33,17 @@ fn json_of(server: &Server, arguments: &[&str]) -> Value {
 #[test]
 fn a_task_is_scheduled_looked_at_moved_and_cancelled() {
     let server = Server::start();
-    let scheduled =
-        json_of(&server, &["schedule", "orders", "{\"order\": 7}", "--id", "7", "--in", "15m", "--key", "user-1"]);
+    let scheduled = json_of(
+        &server,
+        &["schedule", "orders", "{\"order\": 7}", "--id", "7", "--in", "15m", "--key", "user-1", "--lease", "5m"],
+    );
     assert_eq!((&scheduled["id"], &scheduled["outcome"]), (&json!("7"), &json!("created")));
     let human = ends(&server, 0, &["schedule", "orders", "plain words", "--in", "1h"]);
     assert!(!human.stdout.trim().is_empty());
     let task = json_of(&server, &["get", "orders", "7"]);
     assert_eq!((&task["body"], &task["key"]), (&json!({ "order": 7 }), &json!("user-1")));
+    assert_eq!(task["lease"], "5m");
+    assert_eq!(json_of(&server, &["get", "--number", &task["number"].to_string()]), task);
     let listed = ends(&server, 0, &["--json", "list", "--topic", "orders"]);
     assert_eq!(listed.stdout.lines().count(), 2, "{}", listed.stdout);
     json_of(&server, &["reschedule", "orders", "7", "--by", "-5m"]);
@@ -54,6 +58,8 @@ fn exit_codes_say_what_went_wrong() {
     ends(&server, 2, &["schedule"]);
     ends(&server, 2, &["schedule", "t", "x", "--in", "soon"]);
     ends(&server, 3, &["get", "t", "nothing"]);
+    ends(&server, 3, &["get", "--number", "4711"]);
+    ends(&server, 2, &["get", "t", "nothing", "--number", "4711"]);
     ends(&server, 3, &["cancel", "t", "nothing"]);
     ends(&server, 3, &["topics", "show", "nothing"]);
     server.post("/v1/tasks", &json!({ "topic": "t", "id": "taken" })).expect(201);

@@ -4,6 +4,7 @@
 
 mod stage;
 
+use punctual_wire::Time;
 use serde_json::{Value, json};
 use stage::{Answer, Server};
 
@@ -163,6 +164,72 @@ fn moving_changes_the_due_time_the_priority_and_the_body() {
     send(json!({ "delay": 0 })).expect(200);
     assert_eq!(reserve(&server, "m")[0]["body"], json!([1]));
     assert_eq!(code(&send(json!({ "delay": 5 })).expect(409)), "too-late");
+}
+
+#[test]
+fn a_task_may_have_its_own_lease_time() {
+    let server = Server::start();
+    server.post("/v1/tasks", &json!({ "topic": "long", "id": "1", "lease": "5m" })).expect(201);
+    assert_eq!(server.get("/v1/tasks/long/1").expect(200).json()["lease"], "5m");
+    let end = |lease: Value| -> u64 {
+        let until: Time = serde_json::from_value(lease).unwrap();
+        until.0 - Time::now().0
+    };
+    let delivery = reserve(&server, "long")[0].take();
+    let left = end(delivery["until"].clone());
+    assert!((240_000..=300_000).contains(&left), "{left} ms");
+    let release = json!({ "do": "release", "lease": delivery["lease"], "after": 0 });
+    server.post("/v1/leases", &json!({ "actions": [release] })).expect(200);
+    let named = json!({ "queues": ["long"], "wait": "5s", "lease": "20s" });
+    let left = end(server.post("/v1/reserve", &named).expect(200).json()["deliveries"][0]["until"].take());
+    assert!(left <= 20_000, "a consumer who names a time gets that: {left} ms");
+    assert_eq!(server.get("/v1/tasks/long/1").expect(200).json()["past"]["releases"], 1);
+    let refused = server.post("/v1/tasks", &json!({ "topic": "long", "lease": 0 })).expect(422);
+    assert_eq!(code(&refused), "invalid");
+    server.post("/v1/tasks", &json!({ "topic": "long", "lease": -1 })).expect(422);
+    server.post("/v1/tasks", &json!({ "topic": "long", "lease": u64::MAX })).expect(422);
+}
+
+#[test]
+fn a_task_is_found_by_its_number_as_long_as_it_is_there() {
+    let server = Server::start_with(&["--node-shards", "3"]);
+    let found = |number: &Value| server.get(&format!("/v1/numbers/{number}")).expect(200).json();
+    let mut numbers = Vec::new();
+    for (id, delay) in [("a", "1h"), ("b", "2h"), ("c", "3h"), ("d", "4h")] {
+        server.post("/v1/tasks", &json!({ "topic": "n", "id": id, "delay": delay, "text": id })).expect(201);
+        let task = server.get(&format!("/v1/tasks/n/{id}")).expect(200).json();
+        assert_eq!(found(&task["number"]), task);
+        numbers.push(task["number"].clone());
+    }
+    let listed = server.get("/v1/tasks?topic=n").expect(200).json();
+    let listed: Vec<Value> = listed["tasks"].as_array().unwrap().iter().map(|task| task["number"].clone()).collect();
+    assert_eq!(listed, numbers);
+    server.delete("/v1/tasks/n/a").expect(200);
+    assert_eq!(found(&numbers[0])["standing"]["ending"], "cancelled", "the history has it");
+    for missing in ["0", "999999999", "18446744073709551615"] {
+        assert_eq!(code(&server.get(&format!("/v1/numbers/{missing}")).expect(404)), "no-such-task");
+    }
+    for bad in ["seven", "-1", "1.5", "18446744073709551616", "%20"] {
+        assert_eq!(code(&server.get(&format!("/v1/numbers/{bad}")).expect(422)), "invalid", "{bad}");
+    }
+}
+
+#[test]
+fn each_delivery_of_a_broadcast_has_a_number_of_its_own() {
+    let server = Server::start_with(&["--node-shards", "3"]);
+    let feeds = json!([{ "queue": "mail" }, { "queue": "audit" }]);
+    server.send("PUT", "/v1/topics/news", &json!({ "feeds": feeds })).expect(200);
+    server.post("/v1/tasks", &json!({ "topic": "news", "id": "1", "body": { "x": 1 } })).expect(201);
+    assert_eq!(reserve(&server, "mail")[0]["id"], "1");
+    let task = server.get("/v1/tasks/news/1").expect(200).json();
+    assert_eq!(server.get(&format!("/v1/numbers/{}", task["number"])).expect(200).json(), task);
+    assert_eq!(task["deliveries"].as_array().unwrap().len(), 2);
+    for delivery in task["deliveries"].as_array().unwrap() {
+        assert_ne!(delivery["number"], task["number"]);
+        let found = server.get(&format!("/v1/numbers/{}", delivery["number"])).expect(200).json();
+        assert_eq!((&found["id"], &found["body"]), (&json!("1"), &json!({ "x": 1 })));
+        assert_eq!((&found["number"], &found["standing"]), (&delivery["number"], &delivery["standing"]));
+    }
 }
 
 #[test]

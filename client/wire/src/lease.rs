@@ -23,7 +23,7 @@ pub struct Reserve {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 10000))]
     pub max: Option<u32>,
-    /// To work on each for so long; without, as long as its queue gives.
+    /// To work on each for so long; without, as long as its task or its queue gives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<Span>,
     /// Waiting so long for the first one; without, not at all. The server has a longest wait.
@@ -113,7 +113,8 @@ pub struct Action {
     /// The right to say so, as it came with the delivery.
     pub lease: String,
     /// `release`: available again after so long, and the attempt does not count as a failure;
-    /// without, it failed and the retry policy says when. `extend`: so long from now; without, as long as the queue gives.
+    /// without, it failed and the retry policy says when. `extend`: so long from now; without, as
+    /// long as the task or its queue gives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<Span>,
     /// `release`: from now on with this priority.

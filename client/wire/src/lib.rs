@@ -27,7 +27,7 @@ pub use admin::{
 pub use bytes::Base64;
 pub use event::Event;
 pub use lease::{Action, Actions, Deliveries, Delivery, Do, Reserve, Settled, SettledOutcome, Settlements};
-pub use list::{DeliveryInfo, List, ListState, Page, TaskInfo};
+pub use list::{DeliveryInfo, List, ListState, Page, Past, TaskInfo};
 #[cfg(feature = "openapi")]
 pub use name::Name;
 pub use problem::{Answer, Problem};

@@ -18,6 +18,10 @@ pub struct TaskInfo {
     pub topic: String,
     /// Its id.
     pub id: String,
+    /// The number of its row, by which it can be found too: its job id at the beanstalk door. Not there in the archive,
+    /// whose tasks have no rows any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub number: Option<u64>,
     /// Its key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
@@ -43,6 +47,9 @@ pub struct TaskInfo {
     /// What happens when it fails, if that differs from the queue's settings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<Retry>,
+    /// How long a consumer may work on it if it does not say, if that differs from the queue's settings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease: Option<Span>,
     /// When it was scheduled.
     pub scheduled_at: Time,
     /// When it is or was due.
@@ -58,6 +65,9 @@ pub struct TaskInfo {
     pub attempts: u32,
     /// How many of the attempts failed.
     pub failures: u32,
+    /// What happened to it besides, if anything did.
+    #[serde(default, skip_serializing_if = "Past::is_empty")]
+    pub past: Past,
     /// Where its open deliveries stand, if it was broadcast. Empty in lists.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deliveries: Vec<DeliveryInfo>,
@@ -67,6 +77,9 @@ pub struct TaskInfo {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct DeliveryInfo {
+    /// The number of its row: its job id at the beanstalk door.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub number: Option<u64>,
     /// The queue, once it was handed out or given up there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<String>,
@@ -78,6 +91,33 @@ pub struct DeliveryInfo {
     pub attempts: u32,
     /// How many of the attempts failed.
     pub failures: u32,
+    /// What happened to it besides, if anything did.
+    #[serde(default, skip_serializing_if = "Past::is_empty")]
+    pub past: Past,
+}
+
+/// What happened to a task or a delivery besides the attempts that count now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(default)]
+pub struct Past {
+    /// How often it was handed out before its attempts were counted from zero again.
+    pub attempts: u32,
+    /// How many of those attempts failed.
+    pub failures: u32,
+    /// How often its consumer gave it back.
+    pub releases: u32,
+    /// How often its consumer said that the work cannot be done.
+    pub rejections: u32,
+    /// How often it was called back: as a dead letter, as finished, or before its time.
+    pub replays: u32,
+}
+
+impl Past {
+    /// Whether there is nothing to tell.
+    pub fn is_empty(&self) -> bool {
+        *self == Past::default()
+    }
 }
 
 /// What to list, as the query of `GET /v1/tasks`, `/v1/dead`, `/v1/history` and `/v1/keys/{key}`. Not every

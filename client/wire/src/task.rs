@@ -74,6 +74,9 @@ pub struct NewTask {
     /// What happens when it fails; without, the queue's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<Retry>,
+    /// How long a consumer may work on it if it does not say; without, as long as the queue gives.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease: Option<Span>,
     /// Whether a task of the same id that was not handed out yet gives way to this one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub replace: bool,

@@ -8,7 +8,7 @@ use utoipa::openapi::path::Operation;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::openapi::{ContentBuilder, Ref, ResponseBuilder};
 
-use crate::routes::{dead, events, history, keys, leases, look, queues, server, tasks, topics};
+use crate::routes::{dead, events, history, keys, leases, look, numbers, queues, server, tasks, topics};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -26,6 +26,7 @@ use crate::routes::{dead, events, history, keys, leases, look, queues, server, t
         tasks::reschedule,
         tasks::replay,
         tasks::purge,
+        numbers::get,
         keys::list,
         keys::cancel,
         keys::shift,

@@ -19,7 +19,7 @@ pub fn finished_at(task: &TaskView) -> wire::Time {
 
 /// Writes a task as one line.
 pub fn line(task: &TaskView, to: &mut Vec<u8>) -> io::Result<()> {
-    let mut info = punctual_http::task_info(task.clone(), true);
+    let mut info = punctual_http::task_info(task.clone(), None, true);
     info.body = info.body.map(one_line).transpose()?;
     serde_json::to_writer(&mut *to, &info)?;
     to.push(b'\n');

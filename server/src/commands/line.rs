@@ -24,6 +24,7 @@ pub struct Line {
     priority: Option<u32>,
     ttl: Option<Span>,
     retry: Option<Retry>,
+    lease: Option<Span>,
     due: Option<Time>,
     at: Option<Time>,
     standing: Option<Standing>,
@@ -85,6 +86,7 @@ impl Line {
             priority: self.priority,
             ttl: self.ttl,
             retry: self.retry,
+            lease: self.lease,
             replace: false,
         })
     }
@@ -103,7 +105,7 @@ mod tests {
     use super::*;
 
     const TASK: &str = r#"{"topic":"t","id":"i","key":"k","body":{"a": 1.50},"headers":{"h":"v"},"routing_key":"a.b",
-        "ttl":"1h","retry":{"attempts":3},"scheduled_at":1,"due":900000,"priority":7,"attempts":2,"failures":1,
+        "number":12,"ttl":"1h","retry":{"attempts":3},"lease":"5m","scheduled_at":1,"due":900000,"priority":7,"attempts":2,"failures":1,
         "standing":{"state":"scheduled","at":950000}}"#;
 
     #[test]
@@ -117,7 +119,7 @@ mod tests {
         assert_eq!((back.topic.as_str(), back.id.as_deref(), back.key.as_deref()), ("t", Some("i"), Some("k")));
         assert_eq!(back.body.as_ref().unwrap().get(), "{\"a\": 1.50}");
         assert_eq!((back.at, back.delay), (Some(Time(900_000)), None));
-        assert_eq!((back.priority, back.ttl), (Some(7), Some(Span(3_600_000))));
+        assert_eq!((back.priority, back.ttl, back.lease), (Some(7), Some(Span(3_600_000)), Some(Span(300_000))));
         assert_eq!(back.retry.map(|retry| retry.attempts), Some(3));
         assert_eq!((back.routing_key.as_deref(), back.headers["h"].as_str()), (Some("a.b"), "v"));
         assert!(!back.replace);

@@ -14,21 +14,32 @@ pub const PAGE: u32 = 1_000;
 
 /// Show all that is known of a task.
 #[derive(Args, Debug)]
-#[command(after_help = help!("Example:\n  punctual get order-unpaid order-7"))]
+#[command(
+    after_help = help!("Examples:\n  punctual get order-unpaid order-7\n  punctual get --number 4711"),
+    override_usage = "punctual get <TOPIC> <ID>\n       punctual get --number <NUMBER>"
+)]
 pub struct GetArgs {
     /// The task's topic.
-    topic: String,
+    #[arg(value_name = "TOPIC", requires = "id", required_unless_present = "number")]
+    topic: Option<String>,
     /// The task's id.
-    id: String,
+    #[arg(value_name = "ID")]
+    id: Option<String>,
+    /// The task or delivery with this number instead: its job id at the beanstalk door.
+    #[arg(long, conflicts_with_all = ["topic", "id"])]
+    number: Option<u64>,
 }
 
 /// Looks at one task.
 pub async fn get(args: GetArgs, mut session: Session) -> Result<(), Failure> {
-    let GetArgs { topic, id } = args;
-    let Some(task) = session.client.get(&topic, &id).await? else {
-        let message = format!("there is no task {id} in topic {topic}, nor in its history");
-        return Err(Failure::missing(message));
+    let (found, missing) = if let Some(number) = args.number {
+        (session.client.numbered(number).await?, format!("there is no task or delivery with the number {number}"))
+    } else {
+        let (topic, id) = (args.topic.unwrap_or_default(), args.id.unwrap_or_default());
+        let missing = format!("there is no task {id} in topic {topic}, nor in its history");
+        (session.client.get(&topic, &id).await?, missing)
     };
+    let task = found.ok_or_else(|| Failure::missing(missing))?;
     session.output.either(&task, || show::task_card(&task, Time::now()))
 }
 

@@ -50,6 +50,9 @@ pub struct ScheduleArgs {
     /// How long after its due time it is worth handing over.
     #[arg(long, value_name = "SPAN")]
     ttl: Option<Span>,
+    /// How long a consumer may work on it if it does not say; without, as long as the queue gives.
+    #[arg(long, value_name = "SPAN")]
+    lease: Option<Span>,
     /// Handed over along with the body; may be given several times.
     #[arg(long = "header", value_name = "NAME=VALUE", value_parser = header)]
     headers: Vec<(String, String)>,
@@ -94,6 +97,7 @@ pub async fn run(args: ScheduleArgs, mut session: Session) -> Result<(), Failure
             priority: args.priority,
             ttl: args.ttl,
             retry: args.attempts.map(|attempts| Retry { attempts, ..Retry::default() }),
+            lease: args.lease,
             replace: args.replace,
         })
         .await?;

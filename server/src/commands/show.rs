@@ -1,6 +1,6 @@
 //! Tasks as people read them: a row of a table, or a card with all that is known.
 
-use punctual_wire::{DeliveryInfo, Ending, Retry, Span, Standing, TaskInfo, Time};
+use punctual_wire::{DeliveryInfo, Ending, Past, Retry, Span, Standing, TaskInfo, Time};
 
 use super::body::bytes_of;
 use super::moment::{exact, hint, rough};
@@ -102,6 +102,7 @@ fn preview(task: &TaskInfo) -> String {
 pub fn task_card(task: &TaskInfo, now: Time) -> String {
     let mut card = Card::default();
     card.fact("task", format!("{} {}", task.topic, task.id));
+    card.maybe("number", task.number.map(|number| number.to_string()).as_deref());
     card.fact("standing", standing(&task.standing, now));
     if let Standing::Dead { note: Some(note), .. } = &task.standing {
         card.fact("note", note);
@@ -113,8 +114,10 @@ pub fn task_card(task: &TaskInfo, now: Time) -> String {
     card.maybe("routing key", task.routing_key.as_deref());
     card.fact("priority", task.priority);
     card.fact("attempts", attempts(task.attempts, task.failures));
+    card.maybe("past", past(&task.past).as_deref());
     card.maybe("time to live", task.ttl.map(|ttl: Span| ttl.to_string()).as_deref());
     card.maybe("retry", task.retry.as_ref().map(retry).as_deref());
+    card.maybe("lease", task.lease.map(|lease| lease.to_string()).as_deref());
     for (name, value) in &task.headers {
         card.fact("header", format!("{name}: {value}"));
     }
@@ -134,14 +137,32 @@ fn attempts(attempts: u32, failures: u32) -> String {
     if failures == 0 { attempts.to_string() } else { format!("{attempts}, {failures} of them failed") }
 }
 
+/// What happened besides the attempts that count now, if anything did.
+fn past(past: &Past) -> Option<String> {
+    let mut told = Vec::new();
+    for (what, times) in [("released", past.releases), ("rejected", past.rejections), ("replayed", past.replays)] {
+        if times > 0 {
+            told.push(format!("{what} {times}×"));
+        }
+    }
+    if past.attempts > 0 {
+        told.push(format!("earlier attempts {}", attempts(past.attempts, past.failures)));
+    }
+    (!told.is_empty()).then(|| told.join(", "))
+}
+
 fn delivery_line(delivery: &DeliveryInfo, now: Time) -> String {
-    format!(
+    let mut line = format!(
         "{}: {}, priority {}, attempts {}",
         delivery.queue.as_deref().unwrap_or("-"),
         standing(&delivery.standing, now),
         delivery.priority,
         attempts(delivery.attempts, delivery.failures),
-    )
+    );
+    for more in [past(&delivery.past), delivery.number.map(|number| format!("number {number}"))].into_iter().flatten() {
+        line.push_str(&format!(", {more}"));
+    }
+    line
 }
 
 /// A retry policy in words.
@@ -181,7 +202,7 @@ mod tests {
     const NOW: Time = Time(1_000_000);
 
     fn task() -> TaskInfo {
-        let json = r#"{"topic":"order-unpaid","id":"order-7","key":"user-1","body":{"order":7},
+        let json = r#"{"topic":"order-unpaid","id":"order-7","number":4711,"key":"user-1","body":{"order":7},"lease":"5m",
             "headers":{"trace":"abc"},"scheduled_at":900000,"due":1899000,"priority":65536,"attempts":0,"failures":0,
             "standing":{"state":"scheduled","at":1899000}}"#;
         serde_json::from_str(json).unwrap()
@@ -228,8 +249,28 @@ mod tests {
     #[test]
     fn a_card_tells_everything() {
         let card = task_card(&task(), NOW);
-        for part in ["order-unpaid order-7", "in 14m59s", "user-1", "trace: abc", "{\"order\":7}", "65536"] {
+        for part in
+            ["order-unpaid order-7", "in 14m59s", "user-1", "trace: abc", "{\"order\":7}", "65536", "4711", "5m"]
+        {
             assert!(card.contains(part), "{part} is missing in\n{card}");
         }
+        assert!(!card.contains("past"), "nothing happened to it yet:\n{card}");
+    }
+
+    #[test]
+    fn a_past_is_told_if_there_is_one() {
+        let told = |json: &str| past(&serde_json::from_str(json).unwrap());
+        assert_eq!(told("{}"), None);
+        assert_eq!(told(r#"{"releases":3,"replays":1}"#).as_deref(), Some("released 3×, replayed 1×"));
+        let all = told(r#"{"rejections":1,"replays":1,"attempts":5,"failures":4}"#);
+        assert_eq!(all.as_deref(), Some("rejected 1×, replayed 1×, earlier attempts 5, 4 of them failed"));
+    }
+
+    #[test]
+    fn a_delivery_says_its_number() {
+        let json = r#"{"number":12,"queue":"q","priority":1,"attempts":0,"failures":0,"past":{"releases":2},
+            "standing":{"state":"ready","since":997000}}"#;
+        let told = delivery_line(&serde_json::from_str(json).unwrap(), NOW);
+        assert_eq!(told, "q: ready for 3s, priority 1, attempts 0, released 2×, number 12");
     }
 }

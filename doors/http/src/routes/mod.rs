@@ -6,6 +6,7 @@ pub(crate) mod history;
 pub(crate) mod keys;
 pub(crate) mod leases;
 pub(crate) mod look;
+pub(crate) mod numbers;
 pub(crate) mod queues;
 pub(crate) mod server;
 pub(crate) mod tasks;
@@ -32,6 +33,7 @@ pub(crate) fn router(app: App) -> Router {
         .route("/v1/tasks/{topic}/{id}", get(tasks::get).delete(tasks::cancel).patch(tasks::reschedule))
         .route("/v1/tasks/{topic}/{id}/replay", post(tasks::replay))
         .route("/v1/tasks/{topic}/{id}/purge", post(tasks::purge))
+        .route("/v1/numbers/{number}", get(numbers::get))
         .route("/v1/keys/{key}", get(keys::list).delete(keys::cancel).patch(keys::shift))
         .route("/v1/reserve", post(leases::reserve))
         .route("/v1/leases", post(leases::settle))

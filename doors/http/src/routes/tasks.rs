@@ -24,6 +24,9 @@ use crate::translate;
 const PAGE: u32 = 100;
 const LONGEST_PAGE: u32 = 1_000;
 
+/// Whoever has one of these roles for a topic may look at its tasks.
+pub(super) const LOOKING: [Role; 3] = [Role::Produce, Role::Consume, Role::Operate];
+
 /// What became of a task, written without a copy of its names.
 #[derive(Serialize)]
 struct Answer<'a> {
@@ -163,9 +166,9 @@ pub(crate) async fn get(
     caller: Caller,
     Names([topic, id]): Names<2>,
 ) -> Result<Response, Fault> {
-    caller.needs_one_of(&[Role::Produce, Role::Consume, Role::Operate], Some(&topic))?;
+    caller.needs_one_of(&LOOKING, Some(&topic))?;
     match app.handle.get(&topic, &id).await? {
-        Some(task) => Ok(json(StatusCode::OK, &translate::task_info(task, true))),
+        Some(task) => Ok(json(StatusCode::OK, &translate::task_info(task, Some(&app.handle), true))),
         None => Err(Fault::no_such_task(&topic, &id)),
     }
 }
@@ -213,7 +216,7 @@ pub(super) async fn turn_page(app: &App, listing: Listing, query: &wire::List) -
     let with_bodies = query.bodies.unwrap_or(false);
     let bodies = if with_bodies { Bodies::With } else { Bodies::Without };
     let page = app.handle.list(listing, cursor, limit as usize, bodies).await?;
-    Ok(json(StatusCode::OK, &translate::page(page, with_bodies)))
+    Ok(json(StatusCode::OK, &translate::page(page, &app.handle, with_bodies)))
 }
 
 /// Cancel a task, if it is not too late. Asking again after a lost answer is safe.

@@ -1,7 +1,7 @@
 //! Tasks and changes to them, from the wire to the core.
 
 use bytes::Bytes;
-use punctual_core::{Form, Name, Reschedule, Shift, Task, When};
+use punctual_core::{Form, Millis, Name, Reschedule, Shift, Task, When};
 use punctual_wire as wire;
 use serde_json::value::RawValue;
 
@@ -15,7 +15,7 @@ pub(crate) fn new_task(task: wire::NewTask) -> Result<Task, Fault> {
         (Some(_), Some(_)) => return Err(only_one_of("`delay` and `at`")),
         (Some(delay), None) => When::After(millis(delay)),
         (None, Some(at)) => When::At(timestamp(at)),
-        (None, None) => When::After(punctual_core::Millis::ZERO),
+        (None, None) => When::After(Millis::ZERO),
     };
     let (form, body) = body_of(task.body, task.text, task.base64)?.unwrap_or_default();
     Ok(Task {
@@ -30,9 +30,17 @@ pub(crate) fn new_task(task: wire::NewTask) -> Result<Task, Fault> {
         priority: task.priority,
         ttl: task.ttl.map(millis),
         retry: task.retry.map(retry_from_wire),
-        lease: None,
+        lease: task.lease.map(lease_of).transpose()?,
         replace: task.replace,
     })
+}
+
+/// A task's own lease time. Like a queue's it must have some length.
+fn lease_of(lease: wire::Span) -> Result<Millis, Fault> {
+    if lease == wire::Span(0) {
+        return Err(Fault::invalid("lease", "0 ms end before work can begin: give it some time"));
+    }
+    Ok(millis(lease))
 }
 
 pub(crate) fn reschedule(topic: Name, id: Name, change: wire::Reschedule) -> Result<Reschedule, Fault> {

@@ -1,21 +1,27 @@
 //! What is known of tasks, from the core to the wire.
 
-use punctual_core::Form;
 use punctual_core::store::Table;
 use punctual_core::view::{DeliveryView, LiveState, TaskView};
-use punctual_node::Page;
+use punctual_core::{Form, Past};
+use punctual_node::{Handle, Page};
 use punctual_wire as wire;
 use serde_json::value::RawValue;
 
 use super::{retry_to_wire, standing, time};
 
-pub(crate) fn page(page: Page, with_bodies: bool) -> wire::Page {
-    let tasks = page.tasks.into_iter().map(|task| task_info(task, with_bodies)).collect();
+pub(crate) fn page(page: Page, node: &Handle, with_bodies: bool) -> wire::Page {
+    let tasks = page.tasks.into_iter().map(|task| task_info(task, Some(node), with_bodies)).collect();
     wire::Page { tasks, next: page.next.map(|next| next.to_string()) }
 }
 
-/// A task as the wire shows it, with its body or without.
-pub fn task_info(task: TaskView, with_body: bool) -> wire::TaskInfo {
+/// A task as the wire shows it, with its body or without. Its number is told if it is a row of this node.
+pub fn task_info(task: TaskView, node: Option<&Handle>, with_body: bool) -> wire::TaskInfo {
+    let numbered = |delivery: DeliveryView| {
+        let number = node.map(|node| node.number(&task.topic, &task.id, delivery.number).0);
+        delivery_info(delivery, number)
+    };
+    let delivery = numbered(task.delivery);
+    let deliveries = task.parts.into_iter().map(numbered).collect();
     let (mut body, mut text, mut base64) = (None, None, None);
     if with_body {
         // Whatever is said to be of a form was checked when it came in; if it were not, it goes out as bytes.
@@ -29,10 +35,10 @@ pub fn task_info(task: TaskView, with_body: bool) -> wire::TaskInfo {
             base64 = Some(wire::Base64(task.body.to_vec()));
         }
     }
-    let delivery = delivery_info(task.delivery);
     wire::TaskInfo {
         topic: task.topic.to_string(),
         id: task.id.to_string(),
+        number: delivery.number,
         key: task.key.map(|key| key.to_string()),
         body,
         text,
@@ -41,6 +47,7 @@ pub fn task_info(task: TaskView, with_body: bool) -> wire::TaskInfo {
         routing_key: task.routing_key.map(|key| key.to_string()),
         ttl: task.ttl.map(|ttl| wire::Span(ttl.0)),
         retry: task.retry.map(retry_to_wire),
+        lease: task.lease_time.map(|lease| wire::Span(lease.0)),
         scheduled_at: time(task.scheduled_at),
         due: time(task.due),
         queue: delivery.queue,
@@ -48,22 +55,31 @@ pub fn task_info(task: TaskView, with_body: bool) -> wire::TaskInfo {
         priority: delivery.priority,
         attempts: delivery.attempts,
         failures: delivery.failures,
-        deliveries: task.parts.into_iter().map(delivery_info).collect(),
+        past: delivery.past,
+        deliveries,
     }
 }
 
-fn delivery_info(delivery: DeliveryView) -> wire::DeliveryInfo {
+fn delivery_info(delivery: DeliveryView, number: Option<u64>) -> wire::DeliveryInfo {
     let mut standing = standing(delivery.standing);
     if let (wire::Standing::Dead { note, .. }, Some(death)) = (&mut standing, delivery.death) {
         *note = death.note;
     }
     wire::DeliveryInfo {
+        number,
         queue: delivery.queue.map(|queue| queue.to_string()),
         standing,
         priority: delivery.priority,
         attempts: delivery.attempts,
         failures: delivery.failures,
+        past: past(delivery.past),
     }
+}
+
+fn past(past: Past) -> wire::Past {
+    // The delay that it was last given shows in where it stands.
+    let Past { attempts, failures, releases, rejections, replays, delay: _ } = past;
+    wire::Past { attempts, failures, releases, rejections, replays }
 }
 
 /// The state of tasks that are not finished; `None` for the others.
