@@ -2,6 +2,8 @@
 //! Each prints a markdown table, so that what a document shows is what was measured.
 
 mod almanac;
+mod arena;
+mod beanstalk;
 mod memory;
 mod node;
 mod server;
@@ -60,6 +62,12 @@ const MEASUREMENTS: &[Measurement] = &[
         run: server::run,
         usage: server::USAGE,
     },
+    Measurement {
+        name: "beanstalk",
+        about: "the beanstalk door beside beanstalkd",
+        run: beanstalk::run,
+        usage: beanstalk::USAGE,
+    },
 ];
 
 fn main() -> ExitCode {
@@ -73,7 +81,7 @@ fn main() -> ExitCode {
     if let Some(unknown) = chosen.iter().find(|name| MEASUREMENTS.iter().all(|measurement| measurement.name != *name)) {
         eprintln!("unknown measurement {unknown}; there are:\n");
         for Measurement { name, about, .. } in MEASUREMENTS {
-            eprintln!("  {name:<8} {about}");
+            eprintln!("  {name:<9} {about}");
         }
         for Measurement { name, usage, .. } in MEASUREMENTS.iter().filter(|measurement| !measurement.usage.is_empty()) {
             eprintln!("\noptions of {name}:\n{usage}");

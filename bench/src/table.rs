@@ -14,6 +14,11 @@ impl Table {
         self.rows.push(cells);
     }
 
+    /// Whether it has nothing but its headings.
+    pub fn is_empty(&self) -> bool {
+        self.rows.len() == 1
+    }
+
     /// The first column is text and stands left; the others are numbers and stand right.
     pub fn print(&self) {
         let columns = 0..self.rows[0].len();

@@ -18,7 +18,7 @@ const CHORES: &[Chore] = &[
     Chore { name: "sim", about: "simulate: cargo xtask sim [--seeds N] [--from SEED]", run: sim },
     Chore {
         name: "bench",
-        about: "measure beside the peers: cargo xtask bench [wheel|shard|node|almanac|server]",
+        about: "measure beside the peers: cargo xtask bench [wheel|shard|node|almanac|server|beanstalk]",
         run: bench,
     },
 ];
@@ -53,7 +53,7 @@ fn sim(args: &[String]) -> bool {
 
 fn bench(args: &[String]) -> bool {
     // The server is measured as its users run it: as a process of its own.
-    let wants_server = args.first().is_none_or(|what| what == "server");
+    let wants_server = args.first().is_none_or(|what| what == "server" || what == "beanstalk");
     if wants_server && !cargo("cargo build --release --locked --package punctual") {
         return false;
     }

@@ -2,19 +2,18 @@
 
 use std::io;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
-use tokio::sync::Notify;
-use tokio::time::{sleep, sleep_until, timeout};
+use tokio::time::{sleep, sleep_until};
 
-use super::contestants::Client;
-use super::crew::Crew;
-use super::running::Running;
+use super::contestants::{Client, Kind, attend};
 use super::scheduling::{BATCH, BATCH_CONNECTIONS, schedule};
-use super::task::{now_ms, now_us};
+use crate::arena::crew::Crew;
+use crate::arena::running::Running;
+use crate::arena::tally::{PATIENCE, Tally};
+use crate::arena::task::{now_ms, now_us};
 
 const SCHEDULERS: usize = 16;
 const CONSUMERS: usize = 16;
@@ -22,19 +21,8 @@ const CONSUMERS: usize = 16;
 /// The delays of the steady load.
 const DELAYS_MS: Range<u64> = 1_000..10_000;
 
-/// How long after the last due time it is waited for what is missing.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// What the consumers have done together.
-struct Tally {
-    late_us: Mutex<Histogram<u64>>,
-    acknowledged: AtomicU64,
-    expected: u64,
-    all: Notify,
-}
-
 /// Microseconds from the due time of each task until a consumer had its body in hand.
-pub async fn lateness(running: &Running, rate: u64, lasting: Duration) -> io::Result<Histogram<u64>> {
+pub async fn lateness(running: &Running<Kind>, rate: u64, lasting: Duration) -> io::Result<Histogram<u64>> {
     // What comes within a millisecond is handed in together, so that scheduling does not compete for the cores.
     let together = (rate / 1_000).max(1);
     let requests = rate * lasting.as_secs() / together;
@@ -57,13 +45,12 @@ pub async fn lateness(running: &Running, rate: u64, lasting: Duration) -> io::Re
         });
     }
     let longest = lasting + Duration::from_millis(DELAYS_MS.end);
-    all_delivered(&mut crew, &tally, longest + PATIENCE).await?;
-    let late = tally.late_us.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    Ok(late)
+    tally.all_finished(&mut crew, longest + PATIENCE).await?;
+    Ok(tally.late_us())
 }
 
 /// The time from the one millisecond in which all are due until the last was acknowledged.
-pub async fn herd(running: &Running, tasks: u64, ahead: Duration) -> io::Result<Duration> {
+pub async fn herd(running: &Running<Kind>, tasks: u64, ahead: Duration) -> io::Result<Duration> {
     let due = now_ms() + ahead.as_millis() as u64;
     let clients = running.connect(BATCH_CONNECTIONS).await?;
     schedule(clients, BATCH, Duration::MAX, tasks, move || due).await?;
@@ -73,23 +60,18 @@ pub async fn herd(running: &Running, tasks: u64, ahead: Duration) -> io::Result<
     let mut crew = Crew::new();
     let tally = add_consumers(running, &mut crew, tasks, BATCH).await?;
     sleep(Duration::from_millis(due.saturating_sub(now_ms() + 100))).await;
-    all_delivered(&mut crew, &tally, PATIENCE).await?;
+    tally.all_finished(&mut crew, PATIENCE).await?;
     Ok(Duration::from_micros(now_us() - due * 1_000))
 }
 
 async fn add_consumers(
-    running: &Running,
+    running: &Running<Kind>,
     crew: &mut Crew<()>,
     expected: u64,
     at_most: usize,
 ) -> io::Result<Arc<Tally>> {
-    let tally = Arc::new(Tally {
-        late_us: Mutex::new(Histogram::new(3).expect("three digits are allowed")),
-        acknowledged: AtomicU64::new(0),
-        expected,
-        all: Notify::new(),
-    });
-    running.attend(crew);
+    let tally = Tally::new(expected);
+    attend(running, crew);
     for client in running.connect(CONSUMERS).await? {
         crew.add(consume(client, at_most, tally.clone()));
     }
@@ -104,27 +86,9 @@ async fn consume(mut client: Client, at_most: usize, tally: Arc<Tally>) -> io::R
         if due.is_empty() {
             continue;
         }
-        {
-            let mut late = tally.late_us.lock().unwrap_or_else(PoisonError::into_inner);
-            for due in &due {
-                let micros = now.checked_sub(due * 1_000).ok_or_else(|| io::Error::other("a task came early"))?;
-                late.record(micros).map_err(io::Error::other)?;
-            }
-        }
+        let late = |due: &u64| now.checked_sub(due * 1_000).ok_or_else(|| io::Error::other("a task came early"));
+        tally.came(due.iter().map(late))?;
         client.acknowledge().await?;
-        let count = due.len() as u64;
-        if tally.acknowledged.fetch_add(count, Relaxed) + count >= tally.expected {
-            tally.all.notify_one();
-        }
-    }
-}
-
-async fn all_delivered(crew: &mut Crew<()>, tally: &Tally, at_most: Duration) -> io::Result<()> {
-    match timeout(at_most, crew.work_until(tally.all.notified())).await {
-        Ok(done) => done,
-        Err(_) => {
-            let missing = tally.expected - tally.acknowledged.load(Relaxed);
-            Err(io::Error::other(format!("{missing} of {} have not come", tally.expected)))
-        }
+        tally.finished(due.len() as u64);
     }
 }

@@ -1,69 +1,31 @@
-//! Punctual beside Redis and PostgreSQL, each used as a delayed queue the usual way: the same work over the loopback,
-//! each a private process with its data on disk. This process is the load; it runs on one thread for all.
+//! Punctual beside Redis and PostgreSQL, each used as a delayed queue the usual way.
 
 mod contestants;
-mod crew;
 mod delivering;
-mod machine;
 mod pending;
 mod plan;
-mod process;
-mod running;
 mod scheduling;
-mod task;
-mod wire;
 
+use std::convert::Infallible;
 use std::future::Future;
 use std::io;
-use std::time::Duration;
 
-use tokio::signal::unix::{SignalKind, signal};
-
-use crate::memory;
+use crate::arena::running::Running;
+use crate::arena::tally::{SHARES, shares_ms};
+use crate::arena::{self, Contestant, median};
 use crate::table::{Table, decimals, grouped};
+use contestants::Kind;
 use plan::Plan;
-use running::Running;
 use scheduling::{BATCH, BATCH_CONNECTIONS, Load};
 
 pub use plan::USAGE;
 
 pub fn run(options: &[String]) -> Result<(), String> {
-    let plan = Plan::new(options)?;
-    memory::stop_counting();
-    println!("{}", machine::description());
-    let mut versions: Vec<String> = Vec::new();
-    for kind in &plan.kinds {
-        versions.push(machine::version(&kind.program()?));
-    }
-    versions.dedup();
-    println!("{}", versions.join("; "));
-    println!("a small write and fdatasync take {} before the run\n", millis(machine::sync_latency(&plan.directory)));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| format!("there is no runtime: {error}"))?;
-    let finished = runtime.block_on(async {
-        tokio::select! {
-            () = interrupted() => None,
-            table = measure(&plan) => Some(table),
-        }
-    });
-    drop(runtime);
-    let Some(table) = finished else {
-        // All servers are gone by now and their directories too.
-        eprintln!("interrupted");
-        std::process::exit(130);
-    };
-    table.print();
-    println!("a small write and fdatasync take {} after the run\n", millis(machine::sync_latency(&plan.directory)));
-    Ok(())
-}
-
-async fn interrupted() {
-    let mut interrupt = signal(SignalKind::interrupt()).expect("signals can be listened to");
-    let mut terminate = signal(SignalKind::terminate()).expect("signals can be listened to");
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
-    }
+    let plan = Plan::new(options, &plan::CHOICE)?;
+    arena::run(&plan, async {
+        measure(&plan).await.print();
+        Ok(())
+    })
 }
 
 async fn measure(plan: &Plan) -> Table {
@@ -117,13 +79,12 @@ async fn lateness(plan: &Plan, table: &mut Table, rate: u64) {
     let label = format!("late at {} a second", grouped(rate));
     let measured = turns(plan, &label, 1, async |running| {
         let late = delivering::lateness(&running, rate, plan.size.steady).await?;
-        let at = |share: f64| late.value_at_quantile(share) as f64 / 1e3;
-        let shares = [at(0.5), at(0.99), at(0.999), late.max() as f64 / 1e3];
+        let shares = shares_ms(&late);
         eprintln!("{label}: {} {shares:?} ms of {}", running.kind.name(), late.len());
         Ok(shares)
     });
     let measured = measured.await;
-    for (place, share) in ["p50", "p99", "p99.9", "max"].into_iter().enumerate() {
+    for (place, share) in SHARES.into_iter().enumerate() {
         let cells = measured.iter().map(|shares| shares.first().map(|shares| decimals(shares[place], 2)));
         row(table, format!("{label}, {share} ms"), cells);
     }
@@ -161,40 +122,26 @@ async fn pending(plan: &Plan, table: &mut Table) {
     }
 }
 
-/// Round by round, not one contestant after the other: a slow moment of the disk then meets all of them. Each turn
-/// begins with an empty server and one runs at a time. Gives what was measured, for each contestant.
+/// Each turn begins with an empty server. Gives what was measured, for each contestant; who fails leaves a gap.
 async fn turns<T, Turn: Future<Output = io::Result<T>>>(
     plan: &Plan,
     label: &str,
     rounds: usize,
-    turn: impl Fn(Running) -> Turn,
+    turn: impl Fn(Running<Kind>) -> Turn,
 ) -> Vec<Vec<T>> {
-    let mut measured: Vec<Vec<T>> = plan.kinds.iter().map(|_| Vec::new()).collect();
-    for _ in 0..rounds {
-        for (kind, results) in plan.kinds.iter().zip(&mut measured) {
-            let result = match Running::start(*kind, plan).await {
-                Ok(running) => turn(running).await,
-                Err(error) => Err(error),
-            };
-            match result {
-                Ok(result) => results.push(result),
-                Err(error) => eprintln!("{label}: {} failed: {error}", kind.name()),
-            }
-        }
-    }
-    measured
+    let tried = arena::turns(plan, rounds, async |kind| {
+        let result = match Running::start(kind, plan).await {
+            Ok(running) => turn(running).await,
+            Err(error) => Err(error),
+        };
+        let result = result.inspect_err(|error| eprintln!("{label}: {} failed: {error}", kind.name()));
+        Ok::<_, Infallible>(result.ok())
+    });
+    let Ok(measured) = tried.await;
+    measured.into_iter().map(|results| results.into_iter().flatten().collect()).collect()
 }
 
 fn row(table: &mut Table, label: String, cells: impl IntoIterator<Item = Option<String>>) {
     let cells = cells.into_iter().map(|cell| cell.unwrap_or_else(|| "failed".to_owned()));
     table.row([label].into_iter().chain(cells).collect());
-}
-
-fn median(mut results: Vec<f64>) -> Option<f64> {
-    results.sort_unstable_by(f64::total_cmp);
-    results.get(results.len() / 2).copied()
-}
-
-fn millis(duration: Duration) -> String {
-    format!("{:.2} ms", duration.as_secs_f64() * 1e3)
 }

@@ -5,18 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use super::contestants::Client;
-use super::crew::Crew;
-use super::machine;
-use super::running::Running;
-use super::task::far_due;
+use super::contestants::{Client, Kind};
+use crate::arena::crew::Crew;
+use crate::arena::rate::{Rate, WARMING};
+use crate::arena::running::Running;
+use crate::arena::task::far_due;
 
 /// How many tasks are in one request where they come in batches, and over how many connections these come.
 pub const BATCH: usize = 500;
 pub const BATCH_CONNECTIONS: usize = 8;
-
-/// Not counted: the first requests find cold caches and, in PostgreSQL, statements without a plan.
-const WARMING: Duration = Duration::from_millis(500);
 
 pub struct Load {
     pub connections: usize,
@@ -27,24 +24,12 @@ pub struct Load {
     pub at_most: u64,
 }
 
-pub struct Rate {
-    pub a_second: f64,
-    pub server_cores: f64,
-    pub load_cores: f64,
-}
-
-pub async fn rate(running: &Running, load: &Load) -> io::Result<Rate> {
+pub async fn rate(running: &Running<Kind>, load: &Load) -> io::Result<Rate> {
     let clients = running.connect(load.connections).await?;
     let (_, clients) = schedule(clients, load.together, WARMING, load.at_most / 10, far_due).await?;
-    let cpu = (running.cpu(), machine::own_cpu());
-    let started = Instant::now();
-    let (scheduled, _) = schedule(clients, load.together, load.lasting, load.at_most, far_due).await?;
-    let took = started.elapsed().as_secs_f64();
-    Ok(Rate {
-        a_second: scheduled as f64 / took,
-        server_cores: running.cpu().saturating_sub(cpu.0).as_secs_f64() / took,
-        load_cores: (machine::own_cpu() - cpu.1).as_secs_f64() / took,
-    })
+    let work = schedule(clients, load.together, load.lasting, load.at_most, far_due);
+    let (rate, _clients) = Rate::of(running, work).await?;
+    Ok(rate)
 }
 
 /// Schedules over all connections until a time or a number is reached; gives how many it were, and the connections back.

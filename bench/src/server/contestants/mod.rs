@@ -9,9 +9,11 @@ mod resp;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::machine;
-
-pub use redis::keep_moving;
+use crate::arena::crew::Crew;
+use crate::arena::process::Process;
+use crate::arena::running::Running;
+use crate::arena::task::far_due;
+use crate::arena::{self, Contestant, machine};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -21,10 +23,12 @@ pub enum Kind {
     Postgres,
 }
 
-impl Kind {
-    pub const ALL: [Kind; 4] = [Kind::Punctual, Kind::RedisEverySecond, Kind::RedisAlways, Kind::Postgres];
+impl Contestant for Kind {
+    type Client = Client;
 
-    pub fn name(self) -> &'static str {
+    const ALL: &'static [Kind] = &[Kind::Punctual, Kind::RedisEverySecond, Kind::RedisAlways, Kind::Postgres];
+
+    fn name(self) -> &'static str {
         match self {
             Kind::Punctual => "punctual",
             Kind::RedisEverySecond => "redis-everysec",
@@ -33,7 +37,7 @@ impl Kind {
         }
     }
 
-    pub fn heading(self) -> &'static str {
+    fn heading(self) -> &'static str {
         match self {
             Kind::Punctual => "Punctual",
             Kind::RedisEverySecond => "Redis, synced every second",
@@ -42,34 +46,31 @@ impl Kind {
         }
     }
 
-    /// The program, installed if it is a peer's and missing.
-    pub fn program(self) -> Result<PathBuf, String> {
+    fn program(self) -> Result<PathBuf, String> {
         match self {
-            Kind::Punctual => punctual::program(),
+            Kind::Punctual => arena::punctual::program(),
             Kind::RedisEverySecond | Kind::RedisAlways => machine::program("redis-server", redis::program),
             Kind::Postgres => machine::program("postgresql", postgres::program),
         }
     }
 
-    /// Makes an empty directory ready for the first start.
-    pub fn prepare(self, program: &Path, directory: &Path) -> io::Result<()> {
+    fn prepare(self, program: &Path, directory: &Path) -> io::Result<()> {
         match self {
             Kind::Postgres => postgres::prepare(program, directory),
             Kind::Punctual | Kind::RedisEverySecond | Kind::RedisAlways => Ok(()),
         }
     }
 
-    pub fn command(self, program: &Path, directory: &Path, port: u16) -> Vec<String> {
+    fn command(self, program: &Path, directory: &Path, port: u16) -> Vec<String> {
         match self {
-            Kind::Punctual => punctual::command(program, directory, port),
+            Kind::Punctual => arena::punctual::command(program, directory, port),
             Kind::RedisEverySecond => redis::command(program, directory, port, "everysec"),
             Kind::RedisAlways => redis::command(program, directory, port, "always"),
             Kind::Postgres => postgres::command(program, directory, port),
         }
     }
 
-    /// What is done once over the wire when the server answers for the first time; fails while it does not answer.
-    pub async fn furnish(self, port: u16) -> io::Result<()> {
+    async fn furnish(self, port: u16) -> io::Result<()> {
         match self {
             Kind::Punctual => punctual::is_ready(port).await,
             Kind::RedisEverySecond | Kind::RedisAlways => redis::is_ready(port).await,
@@ -77,7 +78,12 @@ impl Kind {
         }
     }
 
-    pub async fn connect(self, port: u16) -> io::Result<Client> {
+    /// When it has confirmed another task.
+    async fn is_back(self, port: u16) -> io::Result<()> {
+        self.connect(port).await?.schedule(&[far_due()]).await
+    }
+
+    async fn connect(self, port: u16) -> io::Result<Client> {
         Ok(match self {
             Kind::Punctual => Client::Punctual(punctual::Client::connect(port).await?),
             Kind::RedisEverySecond | Kind::RedisAlways => Client::Redis(redis::Client::connect(port).await?),
@@ -85,8 +91,19 @@ impl Kind {
         })
     }
 
-    pub fn needs_a_mover(self) -> bool {
-        matches!(self, Kind::RedisEverySecond | Kind::RedisAlways)
+    /// Of PostgreSQL all processes, what they share counted once.
+    fn memory(self, process: &Process) -> u64 {
+        match self {
+            Kind::Postgres => process.proportional(),
+            Kind::Punctual | Kind::RedisEverySecond | Kind::RedisAlways => process.resident(),
+        }
+    }
+}
+
+/// Does what a contestant leaves to its users when tasks fall due.
+pub fn attend(running: &Running<Kind>, crew: &mut Crew<()>) {
+    if matches!(running.kind, Kind::RedisEverySecond | Kind::RedisAlways) {
+        crew.add(redis::keep_moving(running.port));
     }
 }
 
@@ -127,8 +144,4 @@ impl Client {
             Client::Postgres(client) => client.acknowledge().await,
         }
     }
-}
-
-fn text(path: &Path) -> String {
-    path.to_str().expect("the directory's name is a text").to_owned()
 }

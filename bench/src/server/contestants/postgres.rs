@@ -12,8 +12,8 @@ use tokio::time::sleep;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{NoTls, Statement};
 
-use super::super::task::{Bodies, due_of, now_ms};
-use super::text;
+use crate::arena::task::{Bodies, due_of, now_ms};
+use crate::arena::text;
 
 const LOOKS_EVERY: Duration = Duration::from_millis(5);
 

@@ -2,7 +2,6 @@
 //! One mover looks every few milliseconds; consumers block on the list. A consumer that dies loses what it has popped:
 //! what it would cost to keep that is not asked of Redis here.
 
-use std::env;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -10,10 +9,10 @@ use std::time::Duration;
 
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::super::task::{BODY_BYTES, Bodies, due_of, now_ms};
-use super::super::wire::Wire;
 use super::resp::{Reply, ask, command as write, open, word};
-use super::text;
+use crate::arena::task::{BODY_BYTES, Bodies, due_of, now_ms};
+use crate::arena::wire::Wire;
+use crate::arena::{machine, text};
 
 const BY_TIME: &[u8] = b"tasks:by-time";
 const BODIES: &[u8] = b"tasks:bodies";
@@ -30,8 +29,7 @@ end
 return tostring(#due)";
 
 pub fn program() -> Option<PathBuf> {
-    let path = env::var_os("PATH")?;
-    env::split_paths(&path).map(|directory| directory.join("redis-server")).find(|program| program.is_file())
+    machine::in_path("redis-server")
 }
 
 pub fn command(program: &Path, directory: &Path, port: u16, synced: &str) -> Vec<String> {

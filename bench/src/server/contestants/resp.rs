@@ -4,7 +4,7 @@ use std::io;
 use std::io::Write;
 use std::ops::Range;
 
-use super::super::wire::Wire;
+use crate::arena::wire::Wire;
 
 pub enum Reply {
     /// Where in the answer it stands.

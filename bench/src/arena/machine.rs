@@ -1,5 +1,6 @@
 //! What the machine is and has: the facts printed above the table, the packages of the peers, a free port.
 
+use std::env;
 use std::fs::{self, File};
 use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener};
@@ -56,6 +57,12 @@ pub fn free_port() -> u16 {
     listener.local_addr().expect("it is bound").port()
 }
 
+/// A program that is called by its name alone.
+pub fn in_path(name: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH")?;
+    env::split_paths(&path).map(|directory| directory.join(name)).find(|program| program.is_file())
+}
+
 /// Finds a peer's program, and installs its package if it is not there.
 pub fn program(package: &str, find: impl Fn() -> Option<PathBuf>) -> Result<PathBuf, String> {
     if let Some(found) = find() {
@@ -69,8 +76,8 @@ pub fn program(package: &str, find: impl Fn() -> Option<PathBuf>) -> Result<Path
 }
 
 /// The first line that a program says about its version.
-pub fn version(program: &Path) -> String {
-    let output = Command::new(program).arg("--version").output();
+pub fn version(program: &Path, option: &str) -> String {
+    let output = Command::new(program).arg(option).output();
     let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
     text.lines().next().unwrap_or("version unknown").to_owned()
 }

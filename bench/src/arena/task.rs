@@ -7,8 +7,8 @@ use std::time::SystemTime;
 
 pub const BODY_BYTES: usize = 200;
 
-/// Milliseconds since 1970 have 13 digits until the year 2286.
-const DUE_DIGITS: usize = 13;
+/// Microseconds since 1970 have 16 digits until the year 2286; who counts in milliseconds has zeros before them.
+const DUE_DIGITS: usize = 16;
 
 /// Far enough that nothing of it falls due while it is measured.
 pub const FAR_MS: Range<u64> = 86_400_000..30 * 86_400_000;
@@ -25,10 +25,10 @@ impl Bodies {
         Bodies { pool: (0..POOL).map(|_| fastrand::alphanumeric() as u8).collect(), at: 0 }
     }
 
-    pub fn next(&mut self, due_ms: u64) -> [u8; BODY_BYTES] {
+    pub fn next(&mut self, due: u64) -> [u8; BODY_BYTES] {
         let mut body = [0; BODY_BYTES];
         let (digits, rest) = body.split_at_mut(DUE_DIGITS);
-        let mut left = due_ms;
+        let mut left = due;
         for digit in digits.iter_mut().rev() {
             *digit = b'0' + (left % 10) as u8;
             left /= 10;

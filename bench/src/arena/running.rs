@@ -10,27 +10,25 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tokio::time::sleep;
 
-use super::contestants::{Client, Kind, keep_moving};
-use super::crew::Crew;
+use super::Contestant;
 use super::machine;
 use super::plan::Plan;
 use super::process::Process;
-use super::task;
 
 /// How often it is asked whether it answers yet.
 const ASKED_EVERY: Duration = Duration::from_millis(5);
 
-pub struct Running {
-    pub kind: Kind,
+pub struct Running<K> {
+    pub kind: K,
     program: PathBuf,
-    port: u16,
+    pub port: u16,
     // Before the directory, so that it has ended when that is removed.
     process: Process,
     directory: TempDir,
 }
 
-impl Running {
-    pub async fn start(kind: Kind, plan: &Plan) -> io::Result<Running> {
+impl<K: Contestant> Running<K> {
+    pub async fn start<S>(kind: K, plan: &Plan<K, S>) -> io::Result<Running<K>> {
         let program = kind.program().map_err(io::Error::other)?;
         let directory = tempfile::Builder::new().prefix("punctual-bench-").tempdir_in(&plan.directory)?;
         kind.prepare(&program, directory.path())?;
@@ -41,18 +39,18 @@ impl Running {
         Ok(running)
     }
 
-    /// Kills it with -9, starts it again on what it left, and gives the time from the start until it has confirmed
-    /// another task.
+    /// Kills it with -9, starts it again on what it left, and gives the time from the start until it is at work
+    /// again.
     pub async fn kill_and_restart(&mut self) -> io::Result<Duration> {
         self.process.kill();
         let command = self.kind.command(&self.program, self.directory.path(), self.port);
         let started = Instant::now();
         self.process = Process::start(&command, &self.log())?;
-        self.until(async |kind, port| kind.connect(port).await?.schedule(&[task::far_due()]).await).await?;
+        self.until(async |kind, port| kind.is_back(port).await).await?;
         Ok(started.elapsed())
     }
 
-    pub async fn connect(&self, connections: usize) -> io::Result<Vec<Client>> {
+    pub async fn connect(&self, connections: usize) -> io::Result<Vec<K::Client>> {
         let mut clients = Vec::with_capacity(connections);
         for _ in 0..connections {
             clients.push(self.kind.connect(self.port).await?);
@@ -60,34 +58,32 @@ impl Running {
         Ok(clients)
     }
 
-    /// Does what the contestant leaves to its users when tasks fall due.
-    pub fn attend(&self, crew: &mut Crew<()>) {
-        if self.kind.needs_a_mover() {
-            crew.add(keep_moving(self.port));
+    /// The memory when nothing has moved it for a while: servers and their allocators give it back in their own time.
+    pub async fn settled_memory(&self, same_for: Duration) -> u64 {
+        const AT_MOST: Duration = Duration::from_secs(90);
+        self.process.settle().await;
+        let started = Instant::now();
+        let mut seen = (self.memory(), started);
+        while seen.1.elapsed() < same_for && started.elapsed() < AT_MOST {
+            sleep(Duration::from_millis(500)).await;
+            let memory = self.memory();
+            if memory.abs_diff(seen.0) > 1 << 20 {
+                seen = (memory, Instant::now());
+            }
         }
+        self.memory()
     }
 
-    /// The memory of the server in bytes; of PostgreSQL all processes, what they share counted once.
-    pub fn memory(&self) -> u64 {
-        match self.kind {
-            Kind::Postgres => self.process.proportional(),
-            Kind::Punctual | Kind::RedisEverySecond | Kind::RedisAlways => self.process.resident(),
-        }
+    fn memory(&self) -> u64 {
+        self.kind.memory(&self.process)
     }
 
     pub fn cpu(&self) -> Duration {
         self.process.cpu()
     }
 
-    pub async fn settle(&self) {
-        self.process.settle().await;
-    }
-
     /// Asks again and again until it answers, or two minutes.
-    async fn until<Asked: Future<Output = io::Result<()>>>(
-        &mut self,
-        ask: impl Fn(Kind, u16) -> Asked,
-    ) -> io::Result<()> {
+    async fn until<Asked: Future<Output = io::Result<()>>>(&mut self, ask: impl Fn(K, u16) -> Asked) -> io::Result<()> {
         let started = Instant::now();
         loop {
             let Err(error) = ask(self.kind, self.port).await else { return Ok(()) };
