@@ -21,7 +21,15 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("punctual-client", &["punctual-wire"]),
     (
         "punctual",
-        &["punctual-almanac", "punctual-client", "punctual-core", "punctual-http", "punctual-node", "punctual-wire"],
+        &[
+            "punctual-almanac",
+            "punctual-beanstalk",
+            "punctual-client",
+            "punctual-core",
+            "punctual-http",
+            "punctual-node",
+            "punctual-wire",
+        ],
     ),
     ("punctual-sim", &["punctual-core", "punctual-memory"]),
     ("xtask", &[]),

@@ -154,6 +154,23 @@ impl Input {
         }
     }
 
+    /// Takes the next command if it is there as a whole and reserves a job: with its timeout.
+    pub fn next_reserve(&mut self) -> Option<Option<Duration>> {
+        let (State::Line, Found::Line(length)) = (self.state, line::find(&self.buffer[self.taken..])) else {
+            return None;
+        };
+        let line = &self.buffer[self.taken..self.taken + length];
+        let command = line.starts_with(b"reserve").then(|| command::parse(line))?.ok()?;
+        let timeout = match command {
+            Command::Reserve => None,
+            Command::ReserveWithTimeout(timeout) => timeout,
+            _ => return None,
+        };
+        self.tally.command(command.kind());
+        self.taken += length + line::END;
+        Some(timeout)
+    }
+
     /// How many bytes were read and not taken yet.
     pub fn unread(&self) -> usize {
         self.buffer.len() - self.taken

@@ -3,20 +3,34 @@
 //! A door is thin: it parses, calls the node, translates the answer. No rule about jobs is in here.
 //!
 //! ```text
-//! bytes ─► input ─► commands, puts with their bodies ─► node ─► answer ─► bytes
-//!          line     where a line ends                           yaml: stats and lists
-//!          command  which command it is
-//!          number   its numbers and names
+//! bytes ─► input ─► commands, puts with their bodies ─► connection ─► node ─► answer ─► bytes
+//!          line     where a line ends                   round: many together      yaml: stats and lists
+//!          command  which command it is                 reserve: what waits
+//!          number   its numbers and names               look: what reads
 //! ```
-//! What is here is pure: no socket, no clock, no node. **Invariant**: what comes out of [`input::Input`] does not
-//! depend on how the bytes were cut into reads. **Invariant**: a connection costs a bounded amount of memory
-//! whatever it sends: memory grows with the bytes that came, never with a size that was announced.
+//! What stands left of the connection and right of the node is pure: no socket, no clock. **Invariant**: what comes out
+//! of [`input::Input`] does not depend on how the bytes were cut into reads. **Invariant**: a connection costs a bounded
+//! amount of memory whatever it sends: memory grows with the bytes that came, never with a size that was announced.
+//! **Invariant**: answers leave in the order of their commands, each after what it says is durable.
 
 pub mod answer;
 pub mod command;
+mod connection;
 pub mod counters;
+mod door;
+mod former;
+mod held;
 pub mod input;
 pub mod kind;
 pub mod line;
+mod listen;
+mod look;
 pub mod number;
+mod reserve;
+mod round;
+mod translate;
+mod tubes;
 pub mod yaml;
+
+pub use door::{Door, Limits, Machine};
+pub use listen::serve;

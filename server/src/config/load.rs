@@ -139,6 +139,8 @@ impl Loading {
             ("http.headers", config.http.headers),
             ("http.connections", config.http.connections),
             ("http.batch", config.http.batch),
+            ("beanstalk.connections", config.beanstalk.connections),
+            ("beanstalk.batch", config.beanstalk.batch),
         ];
         for (name, number) in at_least_one {
             self.demand(number > 0, name, "0 is too few: write 1 or more");
@@ -146,6 +148,7 @@ impl Loading {
         let times = [
             ("http.header_time", config.http.header_time),
             ("http.body_time", config.http.body_time),
+            ("beanstalk.unread_time", config.beanstalk.unread_time),
             ("archive.every", config.archive.every),
         ];
         for (name, time) in times {

@@ -74,6 +74,21 @@ settings! {
         batch: usize = "10000";
     }
 
+    /// The beanstalk door: the protocol of beanstalkd 1.12, for its clients. See docs/beanstalk.md.
+    beanstalk: BeanstalkPart {
+        /// Where to listen, such as 127.0.0.1:11300. Without an address the door is closed.
+        listen: Option<Address> = "", common;
+        /// Whether to open it although a token would be needed elsewhere, or other machines reach it. The protocol knows
+        /// neither tokens nor encryption: everybody who reaches it may put, take and remove jobs.
+        open: bool = "false";
+        /// How many connections there may be at once. Further ones wait.
+        connections: usize = "10000";
+        /// How many commands of one connection are carried out together.
+        batch: usize = "1024";
+        /// How long a client may leave an answer unread.
+        unread_time: Span = "30s";
+    }
+
     /// Encryption. With a certificate and its key, all addresses speak TLS only. Both are read again on SIGHUP.
     tls: TlsPart {
         /// A PEM file with the certificate, and those that vouch for it after it.

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use punctual_almanac::Almanac;
+use punctual_beanstalk::counters::Counters;
 use punctual_node::Handle;
 
 use shown::Shown;
@@ -26,17 +27,20 @@ type Text = Pin<Box<dyn Future<Output = String> + Send>>;
 pub struct Metrics {
     handle: Handle,
     almanac: Arc<Almanac>,
+    /// What the beanstalk door counts, if it is open.
+    beanstalk: Option<Arc<Counters>>,
     /// Which topics and queues are shown by name.
     topics: Mutex<Shown>,
     queues: Mutex<Shown>,
 }
 
 impl Metrics {
-    /// The numbers of a node and its store, with at most so many topics and queues by name.
-    pub fn new(handle: Handle, almanac: Arc<Almanac>, most: usize) -> Arc<Metrics> {
+    /// The numbers of a node, its store and its beanstalk door, with at most so many topics and queues by name.
+    pub fn new(handle: Handle, almanac: Arc<Almanac>, beanstalk: Option<Arc<Counters>>, most: usize) -> Arc<Metrics> {
         Arc::new(Metrics {
             handle,
             almanac,
+            beanstalk,
             topics: Mutex::new(Shown::new(most)),
             queues: Mutex::new(Shown::new(most)),
         })
@@ -63,6 +67,7 @@ impl Metrics {
             is_ready: self.handle.ready().is_ok(),
             now: self.handle.now(),
             usage: self.almanac.usage(),
+            beanstalk: self.beanstalk.clone(),
             counts: counts.unwrap_or_default(),
             stats,
             topics,

@@ -2,12 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::Arc;
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Unit;
 use punctual_almanac::Usage;
+use punctual_beanstalk::answer::Word;
+use punctual_beanstalk::counters::Counters;
+use punctual_beanstalk::kind::Kind;
 use punctual_core::{Counts, Name, Reason, Timestamp};
 use punctual_node::{Buckets, Happened, Stats};
 
@@ -19,6 +23,7 @@ pub struct Snapshot {
     pub is_ready: bool,
     pub now: Timestamp,
     pub usage: Usage,
+    pub beanstalk: Option<Arc<Counters>>,
     pub counts: Counts,
     pub stats: Stats,
     pub topics: BTreeSet<Name>,
@@ -37,7 +42,8 @@ impl Collector for Snapshot {
         self.content(&mut page)?;
         self.work(&mut page)?;
         self.store(&mut page)?;
-        self.archive(&mut page)
+        self.archive(&mut page)?;
+        self.beanstalk(&mut page)
     }
 }
 
@@ -142,6 +148,24 @@ impl Snapshot {
             None,
             u64::from(archive.last_error.is_some()),
         )
+    }
+}
+
+impl Snapshot {
+    fn beanstalk(&self, page: &mut Page<'_>) -> fmt::Result {
+        let Some(counters) = &self.beanstalk else { return Ok(()) };
+        let connections = counters.connections();
+        let states = [("open", connections.current), ("waiting", connections.waiting)];
+        let connections = states.map(|(state, count)| ([state.to_owned()], count));
+        let about = "Connections to the beanstalk door: all that are open, and those of them that wait for a job.";
+        page.gauges("beanstalk_connections", about, ["state"], &connections.into())?;
+        let counts = counters.commands();
+        let kinds = Kind::SHOWN.into_iter().chain(Kind::HIDDEN);
+        let commands = kinds.map(|kind| ([kind.name().to_owned()], counts[kind as usize])).collect();
+        page.counters("beanstalk_commands", "Commands at the beanstalk door.", ["command"], &commands)?;
+        let errors = Word::ERRORS.map(|word| ([word.line().trim_end().to_owned()], counters.answers(word)));
+        let about = "Answers of the beanstalk door that say what went wrong.";
+        page.counters("beanstalk_errors", about, ["answer"], &errors.into())
     }
 }
 

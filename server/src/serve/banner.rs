@@ -12,12 +12,15 @@ use super::sockets::Socket;
 use crate::config::Effective;
 
 /// Says where the server listens, where its data is, what a confirmation is worth, and how to try it.
-pub fn show(effective: &Effective, sockets: &[Socket], almanac: &Almanac, access: &Access) {
+pub fn show(effective: &Effective, sockets: &[Socket], beanstalk: Option<&Socket>, almanac: &Almanac, access: &Access) {
     let config = &effective.config;
     let scheme = if config.tls.certificate.is_some() { "https" } else { "http" };
     let mut text = format!("Punctual {}\n", env!("CARGO_PKG_VERSION"));
     for socket in sockets {
         text += &format!("listening on {scheme}://{}\n", socket.address);
+    }
+    if let Some(socket) = beanstalk {
+        text += &format!("listening on beanstalk://{}\n", socket.address);
     }
     let data = std::path::absolute(&config.data).unwrap_or_else(|_| config.data.clone());
     text += &format!("data in {}\n", data.display());

@@ -8,6 +8,7 @@
 //! early waits in the socket's line. **Invariant**: the store closes last, when nobody can use it any more.
 
 mod banner;
+mod beanstalk;
 mod data;
 mod open_files;
 mod signals;
@@ -20,6 +21,7 @@ use std::thread;
 use std::time::Duration;
 
 use punctual_almanac::Almanac;
+use punctual_beanstalk::Door;
 use punctual_core::ShardConfig;
 use punctual_http::App;
 use punctual_node::access::Access;
@@ -70,6 +72,7 @@ fn serve(effective: &Effective, export: Option<Export>) -> Result<(), Failure> {
     let known = tokens.read().map_err(|error| Failure::Usage(error.to_string()))?;
     let certificate = Certificate::from(config)?;
     let sockets = sockets::bind(config, known.is_some(), &runtime)?;
+    let beanstalk = sockets::bind_beanstalk(config, known.is_some(), &runtime)?;
     let access = Arc::new(known.map_or_else(Access::open, Access::with_tokens));
 
     if let Some(export) = export {
@@ -79,20 +82,29 @@ fn serve(effective: &Effective, export: Option<Export>) -> Result<(), Failure> {
     let almanac = Arc::new(data.open_almanac(config)?);
     let node = start_node(config, &almanac)?;
 
+    let beanstalk = match beanstalk {
+        Some(socket) => Some((socket, Arc::new(beanstalk::door(config, node.handle())?))),
+        None => None,
+    };
+    let door = beanstalk.as_ref().map(|(_, door)| Arc::clone(door));
+    let counters = door.as_ref().map(|door| Arc::clone(door.counters()));
+    let metrics = Metrics::new(node.handle(), Arc::clone(&almanac), counters, config.metrics.topics);
     let app = App {
         handle: node.handle(),
         access: Arc::clone(&access),
         secret: data.secret()?,
         limits: limits(config),
         version: env!("CARGO_PKG_VERSION"),
-        metrics: Metrics::new(node.handle(), Arc::clone(&almanac), config.metrics.topics).into_source(),
+        metrics: metrics.into_source(),
         store_size: data::measure(&almanac),
     };
-    let watchman = Watchman { handle: node.handle(), access, tokens, certificate: certificate.clone() };
+    let watchman =
+        Watchman { handle: node.handle(), access, tokens, certificate: certificate.clone(), beanstalk: door };
     let addresses: Vec<String> = sockets.iter().map(|socket| socket.address.to_string()).collect();
     tracing::info!(version = app.version, addresses = addresses.join(","), store = %almanac, "started");
-    banner::show(effective, &sockets, &almanac, &app.access);
-    runtime.block_on(live(sockets, certificate, app, node, watchman, signals))?;
+    banner::show(effective, &sockets, beanstalk.as_ref().map(|(socket, _)| socket), &almanac, &app.access);
+    let doors = Doors { sockets, certificate, app, beanstalk };
+    runtime.block_on(live(doors, node, watchman, signals))?;
     runtime.shutdown_timeout(LEFTOVERS);
     match Arc::into_inner(almanac) {
         Some(almanac) => drop(almanac),
@@ -102,15 +114,17 @@ fn serve(effective: &Effective, export: Option<Export>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Serves until there is a reason to stop, and stops in order.
-async fn live(
+/// All ways in.
+struct Doors {
     sockets: Vec<Socket>,
     certificate: Option<Arc<Certificate>>,
     app: App,
-    node: Node,
-    watchman: Watchman,
-    mut signals: Signals,
-) -> Result<(), Failure> {
+    beanstalk: Option<(Socket, Arc<Door>)>,
+}
+
+/// Serves until there is a reason to stop, and stops in order.
+async fn live(doors: Doors, node: Node, watchman: Watchman, mut signals: Signals) -> Result<(), Failure> {
+    let Doors { sockets, certificate, app, beanstalk } = doors;
     let tls = certificate.map(|certificate| certificate.server_config()).transpose()?;
     let (stop, stopped) = watch::channel(false);
     let mut doors = Vec::new();
@@ -118,6 +132,8 @@ async fn live(
         doors.push(tokio::spawn(punctual_http::serve(socket.listener, tls.clone(), app.clone(), stopped.clone())));
     }
     drop(app);
+    let beanstalk =
+        beanstalk.map(|(socket, door)| tokio::spawn(punctual_beanstalk::serve(socket.listener, door, stopped.clone())));
     let reason = watchman.until_stopped(&mut signals).await;
     match &reason {
         Stop::Signal(signal) => {
@@ -133,6 +149,12 @@ async fn live(
     });
     // The doors' tasks hold receivers as long as they live.
     _ = stop.send(true);
+    // What its connections hold goes back while the node still takes it.
+    if let Some(door) = beanstalk
+        && let Err(error) = door.await
+    {
+        tracing::error!(%error, "the beanstalk door did not close in order");
+    }
     let stopping = tokio::task::spawn_blocking(move || node.stop());
     stopping.await.map_err(|error| Failure::Failed(format!("the node did not stop in order: {error}")))?;
     tracing::info!("all that was taken in is committed and answered; connections end");

@@ -11,7 +11,9 @@ const OTHERS: u64 = 512;
 /// systems grant far more to those who ask.
 pub fn allow(config: &Config) {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    let wanted = (config.http.connections as u64).saturating_mul(config.listen.len() as u64).saturating_add(OTHERS);
+    let http = (config.http.connections as u64).saturating_mul(config.listen.len() as u64);
+    let beanstalk = config.beanstalk.listen.as_ref().map_or(0, |_| config.beanstalk.connections as u64);
+    let wanted = http.saturating_add(beanstalk).saturating_add(OTHERS);
     let granted = maximum.map_or(wanted, |maximum| maximum.min(wanted));
     let allowed = match current {
         Some(current) if current < granted => {

@@ -1,4 +1,4 @@
-//! The signals that the server understands: SIGTERM and SIGINT to stop, SIGHUP to read files again.
+//! The signals that the server understands: SIGTERM and SIGINT to stop, SIGHUP to read files again, SIGUSR1 to take no more jobs.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -9,6 +9,7 @@ pub struct Signals {
     terminate: Signal,
     interrupt: Signal,
     hang_up: Signal,
+    user: Signal,
 }
 
 /// What a signal asks for.
@@ -17,6 +18,8 @@ pub enum Asked {
     Stop(&'static str),
     /// To read tokens and certificates again.
     Reload,
+    /// To take no more jobs at the beanstalk door.
+    Drain,
 }
 
 impl Signals {
@@ -27,6 +30,7 @@ impl Signals {
             terminate: listen(SignalKind::terminate())?,
             interrupt: listen(SignalKind::interrupt())?,
             hang_up: listen(SignalKind::hangup())?,
+            user: listen(SignalKind::user_defined1())?,
         })
     }
 
@@ -36,6 +40,7 @@ impl Signals {
             _ = self.terminate.recv() => Asked::Stop("SIGTERM"),
             _ = self.interrupt.recv() => Asked::Stop("SIGINT"),
             _ = self.hang_up.recv() => Asked::Reload,
+            _ = self.user.recv() => Asked::Drain,
         }
     }
 

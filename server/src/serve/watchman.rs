@@ -4,6 +4,7 @@ use std::fs;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use punctual_beanstalk::Door;
 use punctual_node::Handle;
 use punctual_node::access::Access;
 use tokio::time::{MissedTickBehavior, interval};
@@ -20,6 +21,7 @@ pub struct Watchman {
     pub access: Arc<Access>,
     pub tokens: TokenFile,
     pub certificate: Option<Arc<Certificate>>,
+    pub beanstalk: Option<Arc<Door>>,
 }
 
 /// Why the server stops.
@@ -46,6 +48,7 @@ impl Watchman {
                         self.reload_tokens();
                         self.reload_certificate();
                     }
+                    Asked::Drain => self.drain(),
                 },
                 why = self.handle.until_broken() => return Stop::Broken(why),
                 _ = rounds.tick() => {
@@ -57,6 +60,16 @@ impl Watchman {
                     is_well = self.look_at_node(is_well);
                 }
             }
+        }
+    }
+
+    fn drain(&self) {
+        match &self.beanstalk {
+            Some(door) => {
+                door.drain();
+                tracing::info!("the beanstalk door takes no more jobs until the server is started again");
+            }
+            None => tracing::warn!("told to drain the beanstalk door, which is not open"),
         }
     }
 

@@ -1,0 +1,239 @@
+//! One connection: its commands in order, many for each read, and their answers, many for each write.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Buf;
+use punctual_core::Name;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use crate::answer::{Output, Word};
+use crate::command::Command;
+use crate::counters::Presence;
+use crate::door::{Door, millis};
+use crate::held::Held;
+use crate::input::{Input, Next};
+use crate::round::{Begun, Round};
+use crate::tubes::{Tie, Tied};
+use crate::yaml;
+
+/// The tube that every connection uses and watches at first.
+pub(crate) const DEFAULT: &str = "default";
+
+/// How many bytes of bodies a round takes before it is carried out.
+const ROUND_BYTES: usize = 1 << 20;
+
+pub(crate) struct Connection<'a, S> {
+    pub door: &'a Arc<Door>,
+    pub stop: watch::Receiver<bool>,
+    pub input: Input,
+    pub output: Output,
+    pub round: Round,
+    pub held: Held,
+    pub presence: Presence,
+    pub used: Tied<'a>,
+    pub watched: Vec<Tied<'a>>,
+    /// Under which it holds what it has reserved.
+    pub consumer: Name,
+    /// The last to go: who sees it close finds the connection gone from all counts.
+    pub stream: S,
+}
+
+/// What cannot be in a round: it waits, or it looks at what is durable.
+pub(crate) enum Apart {
+    Peek(u64),
+    PeekReady,
+    PeekDelayed,
+    PeekBuried,
+    Reserve(Option<Duration>),
+    ReserveJob(u64),
+    Kick(u32),
+    Stats,
+    StatsJob(u64),
+    StatsTube(Name),
+    ListTubes,
+    PauseTube(Name, Duration),
+}
+
+/// What a read has brought.
+enum Taken {
+    /// Everything is in the round.
+    All,
+    /// As much as a round takes; there may be more.
+    Full,
+    /// Up to a command that goes alone.
+    Up(Apart),
+    Quit,
+}
+
+impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
+    pub fn new(door: &'a Arc<Door>, stream: S, stop: watch::Receiver<bool>) -> Connection<'a, S> {
+        let default = Name::new(DEFAULT).expect("a name");
+        Connection {
+            door,
+            stop,
+            input: Input::new(door.limits.max_job_size),
+            output: Output::new(),
+            round: Round::default(),
+            held: Held::default(),
+            presence: door.counters.enter(),
+            used: door.tubes.tie(&default, Tie::Uses),
+            watched: vec![door.tubes.tie(&default, Tie::Watches)],
+            consumer: door.next_consumer(),
+            stream,
+        }
+    }
+
+    /// Answers until the client leaves or the door closes. Then what it holds goes back.
+    pub async fn run(mut self) -> io::Result<()> {
+        let ended = self.answer_all().await;
+        self.add_counts();
+        self.door.handle.abandon(std::mem::take(&mut self.held).into_leases());
+        ended
+    }
+
+    async fn answer_all(&mut self) -> io::Result<()> {
+        loop {
+            loop {
+                let taken = self.take();
+                if let Taken::Up(Apart::Reserve(timeout)) = taken {
+                    if !self.reserve(timeout).await? {
+                        return self.flush().await;
+                    }
+                    continue;
+                }
+                self.finish_round().await;
+                match taken {
+                    Taken::All => break,
+                    Taken::Full => {}
+                    Taken::Up(apart) => self.look(apart).await,
+                    Taken::Quit => return self.flush().await,
+                }
+            }
+            self.flush().await?;
+            let read = tokio::select! {
+                read = self.stream.read_buf(self.input.buffer()) => read?,
+                _ = self.stop.wait_for(|stop| *stop) => return Ok(()),
+            };
+            if read == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Takes commands into the round until there are no more, the round is full, or one has to go alone.
+    fn take(&mut self) -> Taken {
+        let limits = self.door.limits;
+        loop {
+            // A full round is carried out first; what is left of the input comes after it.
+            if self.round.len() >= limits.batch || self.round.bytes() >= ROUND_BYTES {
+                return Taken::Full;
+            }
+            let command = match self.input.next() {
+                Next::More => return Taken::All,
+                Next::Answer(word) => {
+                    self.round.say(word);
+                    continue;
+                }
+                Next::Put(put) => {
+                    if self.door.is_draining() {
+                        self.round.say(Word::Draining);
+                    } else {
+                        self.round.put(&self.used.tube, put);
+                    }
+                    continue;
+                }
+                Next::Command(command) => command,
+            };
+            match command {
+                Command::Delete(id) => self.round.delete(id, self.held.get(id)),
+                Command::Release { id, pri, delay } => self.round.release(id, self.held.get(id), pri, millis(delay)),
+                Command::Bury { id, pri } => self.round.bury(id, self.held.get(id), pri),
+                Command::Touch(id) => self.round.touch(id, self.held.get(id)),
+                Command::KickJob(id) => self.round.kick(id),
+                Command::Use(tube) => {
+                    let tube = tube_name(tube);
+                    self.used = self.door.tubes.tie(&tube, Tie::Uses);
+                    self.round.using(tube);
+                }
+                Command::Watch(tube) => {
+                    if self.watched.iter().all(|watched| watched.tube.name.as_str() != tube) {
+                        self.watched.push(self.door.tubes.tie(&tube_name(tube), Tie::Watches));
+                    }
+                    self.round.watching(self.watched.len());
+                }
+                Command::Ignore(tube) => {
+                    let place = self.watched.iter().position(|watched| watched.tube.name.as_str() == tube);
+                    match place {
+                        Some(_) if self.watched.len() == 1 => self.round.say(Word::NotIgnored),
+                        place => {
+                            place.map(|place| self.watched.swap_remove(place));
+                            self.round.watching(self.watched.len());
+                        }
+                    }
+                }
+                Command::ListTubeUsed => self.round.using(self.used.tube.name.clone()),
+                Command::ListTubesWatched => {
+                    let names = self.watched.iter().map(|watched| watched.tube.name.as_str());
+                    self.round.document(yaml::list(names));
+                }
+                Command::Quit => return Taken::Quit,
+                Command::Peek(id) => return Taken::Up(Apart::Peek(id)),
+                Command::PeekReady => return Taken::Up(Apart::PeekReady),
+                Command::PeekDelayed => return Taken::Up(Apart::PeekDelayed),
+                Command::PeekBuried => return Taken::Up(Apart::PeekBuried),
+                Command::Reserve => return Taken::Up(Apart::Reserve(None)),
+                Command::ReserveWithTimeout(time) => return Taken::Up(Apart::Reserve(time)),
+                Command::ReserveJob(id) => return Taken::Up(Apart::ReserveJob(id)),
+                Command::Kick(most) => return Taken::Up(Apart::Kick(most)),
+                Command::Stats => return Taken::Up(Apart::Stats),
+                Command::StatsJob(id) => return Taken::Up(Apart::StatsJob(id)),
+                Command::StatsTube(tube) => return Taken::Up(Apart::StatsTube(tube_name(tube))),
+                Command::ListTubes => return Taken::Up(Apart::ListTubes),
+                Command::PauseTube { tube, pause } => return Taken::Up(Apart::PauseTube(tube_name(tube), pause)),
+            }
+        }
+    }
+
+    /// Carries out what is in the round, and answers it.
+    pub async fn finish_round(&mut self) {
+        if self.round.len() > 0 {
+            let begun = self.begin_round().await;
+            begun.finish(&self.door.handle, &mut self.held, &mut self.output).await;
+        }
+    }
+
+    /// Begins to carry out what is in the round.
+    pub async fn begin_round(&mut self) -> Begun {
+        if self.input.has_produced() {
+            self.presence.produces();
+        }
+        self.round.begin(self.door).await
+    }
+
+    /// Writes all answers. A client that does not read them is cut off after a while.
+    pub async fn flush(&mut self) -> io::Result<()> {
+        if !self.output.has_remaining() {
+            return Ok(());
+        }
+        self.add_counts();
+        match timeout(self.door.limits.unread_time, self.stream.write_all_buf(&mut self.output)).await {
+            Ok(written) => written,
+            Err(_) => Err(io::ErrorKind::TimedOut.into()),
+        }
+    }
+
+    /// Adds what was counted to what everybody sees.
+    pub fn add_counts(&mut self) {
+        self.door.counters.add(self.input.tally());
+        self.door.counters.add(self.output.tally());
+    }
+}
+
+/// The name of a tube. The parser lets through none that is not one.
+fn tube_name(tube: &str) -> Name {
+    Name::new(tube).expect("the name of a tube is a name")
+}

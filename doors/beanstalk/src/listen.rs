@@ -1,0 +1,73 @@
+//! Sockets: accepting connections, bounding them, and ending them in order.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+
+use crate::connection::Connection;
+use crate::door::Door;
+
+/// How long connections may take to end once the door closes.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// How long clients wait while what was held before the start is given back. More of it goes back beside them.
+const WELCOME: Duration = Duration::from_secs(1);
+
+/// Serves until `stop` turns true. Then nobody is let in any more, and it returns when everybody's jobs are on
+/// their way back.
+pub async fn serve(listener: TcpListener, door: Arc<Door>, mut stop: watch::Receiver<bool>) {
+    let cleaning = tokio::spawn(clean_up(Arc::clone(&door)));
+    _ = tokio::time::timeout(WELCOME, cleaning).await;
+    let places = Arc::new(Semaphore::new(door.limits.connections));
+    // Dropped by the last connection, which tells that all have ended.
+    let (open, mut all_closed) = tokio::sync::mpsc::channel::<Infallible>(1);
+    loop {
+        let place = tokio::select! {
+            place = Arc::clone(&places).acquire_owned() => place.expect("the semaphore is never closed"),
+            _ = stop.wait_for(|stop| *stop) => break,
+        };
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = stop.wait_for(|stop| *stop) => break,
+        };
+        match accepted {
+            Ok((stream, _)) => {
+                let (door, stop, open) = (Arc::clone(&door), stop.clone(), open.clone());
+                tokio::spawn(async move {
+                    visit(stream, &door, stop).await;
+                    drop((place, open));
+                });
+            }
+            Err(error) => {
+                // Most likely there are too many open files. Those who are in are served; others wait.
+                tracing::warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+    }
+    drop((open, listener));
+    if tokio::time::timeout(FAREWELL, all_closed.recv()).await.is_err() {
+        tracing::warn!("some connections did not end in time and are cut");
+    }
+}
+
+async fn clean_up(door: Arc<Door>) {
+    match door.give_back_former().await {
+        Ok(0) => {}
+        Ok(jobs) => tracing::info!(jobs, "jobs that were reserved when the server ended are ready again"),
+        Err(error) => {
+            tracing::warn!(%error, "jobs that were reserved when the server ended stay so until their time is over");
+        }
+    }
+}
+
+async fn visit(stream: TcpStream, door: &Arc<Door>, stop: watch::Receiver<bool>) {
+    // Answers are short; waiting for more to send with them would only make them late.
+    _ = stream.set_nodelay(true);
+    if let Err(error) = Connection::new(door, stream, stop).run().await {
+        tracing::debug!(%error, "a connection broke off");
+    }
+}

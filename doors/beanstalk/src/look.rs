@@ -1,0 +1,307 @@
+//! Looking at jobs and tubes, kicking, pausing: what reads first what is durable.
+
+use std::time::{Duration, Instant};
+
+use punctual_core::store::Bodies;
+use punctual_core::view::{Listing, LiveState, RowView, TaskView};
+use punctual_core::{Counts, Millis, Name, Standing, TimeRange, Timestamp};
+use punctual_node::{Act, Done, Error, Number};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::answer::Word;
+use crate::connection::{Apart, Connection, DEFAULT};
+use crate::door::{Door, millis};
+use crate::translate::word_for;
+use crate::tubes::Pause;
+use crate::yaml::{self, JobCounts, JobState, JobStats, ServerStats, TubeStats};
+
+/// How many jobs are kicked together.
+const KICKED_TOGETHER: usize = 1_000;
+
+/// The longest pause that the protocol can tell: one without an end looks like this.
+const LONGEST_PAUSE: Millis = Millis::from_secs(u32::MAX as u64);
+
+/// How often the first of a queue is looked for that others take meanwhile.
+const LOOKS: usize = 3;
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
+    pub async fn look(&mut self, apart: Apart) {
+        let used = self.used.tube.name.clone();
+        let looked = match apart {
+            Apart::Peek(id) => self.peek(id).await,
+            Apart::PeekReady => self.peek_ready(&used).await,
+            Apart::PeekDelayed => self.peek_first(self.door.delayed(&used)).await,
+            Apart::PeekBuried => self.peek_first(buried(&used)).await,
+            Apart::Kick(most) => self.kick(&used, most).await,
+            Apart::Stats => self.stats().await,
+            Apart::StatsJob(id) => self.stats_job(id).await,
+            Apart::StatsTube(tube) => self.stats_tube(&tube).await,
+            Apart::ListTubes => self.list_tubes().await,
+            Apart::PauseTube(tube, pause) => self.pause_tube(&tube, pause).await,
+            Apart::ReserveJob(id) => self.reserve_job(id).await,
+            Apart::Reserve(_) => unreachable!("a reserve may wait and is no look"),
+        };
+        if let Err(error) = looked {
+            self.output.word(word_for(&error));
+        }
+    }
+
+    async fn peek(&mut self, id: u64) -> Result<(), Error> {
+        let found = self.door.job(id, Bodies::With).await?;
+        match found {
+            Some(found) => self.output.found(id, &found.task.body),
+            None => self.output.word(Word::NotFound),
+        }
+        Ok(())
+    }
+
+    async fn peek_ready(&mut self, tube: &Name) -> Result<(), Error> {
+        for _ in 0..LOOKS {
+            let Some(number) = self.door.handle.first(tube).await? else { break };
+            if let Some(found) = self.door.job(number.0, Bodies::With).await? {
+                self.output.found(number.0, &found.task.body);
+                return Ok(());
+            }
+        }
+        self.output.word(Word::NotFound);
+        Ok(())
+    }
+
+    async fn peek_first(&mut self, listing: Listing) -> Result<(), Error> {
+        let first = self.door.page(&listing, 1).await?.into_iter().next();
+        let id = first.map(|task| self.door.id_of(&task));
+        match id {
+            Some(id) => self.peek(id).await,
+            None => {
+                self.output.word(Word::NotFound);
+                Ok(())
+            }
+        }
+    }
+
+    /// Brings back buried jobs, the oldest first; delayed ones if none is buried.
+    async fn kick(&mut self, tube: &Name, most: u32) -> Result<(), Error> {
+        let mut kicked = 0;
+        let mut listing = buried(tube);
+        if most > 0 && self.door.page(&listing, 1).await?.is_empty() {
+            listing = self.door.delayed(tube);
+        }
+        while kicked < most {
+            let together = KICKED_TOGETHER.min((most - kicked) as usize);
+            let tasks = self.door.page(&listing, together).await?;
+            let hastened = self.hasten(&tasks).await?;
+            if hastened == 0 {
+                break;
+            }
+            kicked += hastened;
+        }
+        self.output.kicked(kicked);
+        Ok(())
+    }
+
+    /// Makes jobs ready; says how many of them are.
+    async fn hasten(&self, tasks: &[TaskView]) -> Result<u32, Error> {
+        let handle = &self.door.handle;
+        let numbers = tasks.iter().map(|task| Number(self.door.id_of(task))).collect();
+        let rows = handle.numbered(numbers, Bodies::Without).await?.into_iter().flatten();
+        let outcomes = handle.act_many(rows.map(|found| Act::Hasten { row: found.row }).collect()).await;
+        Ok(outcomes.iter().filter(|outcome| **outcome == Ok(Done::Hastened)).count() as u32)
+    }
+
+    async fn stats_job(&mut self, id: u64) -> Result<(), Error> {
+        let Some(RowView { task, .. }) = self.door.job(id, Bodies::Without).await? else {
+            self.output.word(Word::NotFound);
+            return Ok(());
+        };
+        let now = self.door.handle.now();
+        let delivery = &task.delivery;
+        let tube = delivery.queue.as_ref().unwrap_or(&task.topic);
+        let ttr = match task.lease_time {
+            Some(time) => time,
+            None => self.door.handle.queues().await?.get(tube).cloned().unwrap_or_default().lease,
+        };
+        let (state, left) = match &delivery.standing {
+            Standing::Scheduled { at } => (JobState::Delayed, at.since(now)),
+            Standing::Leased { until, .. } => (JobState::Reserved, until.since(now)),
+            Standing::Dead { .. } => (JobState::Buried, Millis::ZERO),
+            Standing::Ready { .. } | Standing::Spread { .. } | Standing::Finished { .. } => {
+                (JobState::Ready, Millis::ZERO)
+            }
+        };
+        let stats = JobStats {
+            id,
+            tube,
+            state,
+            pri: delivery.priority,
+            age: duration(now.since(task.scheduled_at)),
+            delay: duration(delivery.delay),
+            ttr: duration(ttr),
+            time_left: duration(left),
+            reserves: delivery.past.attempts + delivery.attempts,
+            timeouts: delivery.past.failures + delivery.failures,
+            releases: delivery.past.releases,
+            buries: delivery.past.rejections,
+            kicks: delivery.past.replays,
+        };
+        self.output.ok(&stats.document());
+        Ok(())
+    }
+
+    async fn stats_tube(&mut self, name: &Name) -> Result<(), Error> {
+        let jobs = job_counts(&self.door.handle.counts_of(name).await?);
+        let tube = self.door.tubes.get(name);
+        if !exists(name, &jobs, tube.is_some()) {
+            self.output.word(Word::NotFound);
+            return Ok(());
+        }
+        let happened = self.door.handle.stats().topics.remove(name).unwrap_or_default();
+        let memory = self.door.tubes.memory(name);
+        let now = self.door.handle.now();
+        let until = self.door.handle.queues().await?.get(name).and_then(|queue| queue.paused_until);
+        let pause_left = until.map_or(Millis::ZERO, |until| until.since(now)).min(LONGEST_PAUSE);
+        let told = memory.pause.filter(|pause| Some(pause.until) == until).map(|pause| pause.time);
+        let count = |count: fn(&crate::tubes::Tube) -> &std::sync::atomic::AtomicU64| {
+            tube.as_ref().map_or(0, |tube| count(tube).load(std::sync::atomic::Ordering::Relaxed))
+        };
+        let stats = TubeStats {
+            name,
+            jobs,
+            total_jobs: happened.scheduled,
+            using: count(|tube| &tube.using),
+            watching: count(|tube| &tube.watching),
+            waiting: count(|tube| &tube.waiting),
+            deletes: happened.done + happened.cancelled + happened.purged,
+            pauses: memory.pauses,
+            // One that others have told shows the time that is left of it.
+            pause: if pause_left == Millis::ZERO { Duration::ZERO } else { told.unwrap_or(duration(pause_left)) },
+            pause_left: duration(pause_left),
+        };
+        self.output.ok(&stats.document());
+        Ok(())
+    }
+
+    async fn stats(&mut self) -> Result<(), Error> {
+        let counts = self.door.handle.counts().await?;
+        let happened = self.door.handle.stats().topics;
+        // A stats command counts itself.
+        self.add_counts();
+        let (user_time, system_time) = (self.door.machine.times)();
+        let stats = ServerStats {
+            jobs: job_counts(&counts),
+            commands: &self.door.counters.commands(),
+            timeouts: happened.values().map(|topic| topic.failed).sum(),
+            total_jobs: happened.values().map(|topic| topic.scheduled).sum(),
+            max_job_size: self.door.limits.max_job_size,
+            tubes: self.door.tube_names(&counts).len() as u64,
+            connections: self.door.counters.connections(),
+            pid: std::process::id(),
+            version: self.door.machine.version,
+            user_time,
+            system_time,
+            uptime: Instant::now() - self.door.started,
+            is_draining: self.door.is_draining(),
+            id: self.door.session,
+            hostname: &self.door.machine.hostname,
+            os: &self.door.machine.os,
+            platform: &self.door.machine.platform,
+        };
+        self.output.ok(&stats.document());
+        Ok(())
+    }
+
+    async fn list_tubes(&mut self) -> Result<(), Error> {
+        let names = self.door.tube_names(&self.door.handle.counts().await?);
+        self.output.ok(&yaml::list(names.iter().map(Name::as_str)));
+        Ok(())
+    }
+
+    async fn pause_tube(&mut self, name: &Name, time: Duration) -> Result<(), Error> {
+        let handle = &self.door.handle;
+        let jobs = job_counts(&handle.counts_of(name).await?);
+        let tube = self.door.tubes.get(name);
+        if !exists(name, &jobs, tube.is_some()) {
+            self.output.word(Word::NotFound);
+            return Ok(());
+        }
+        if let Some(tube) = tube.filter(|tube| !tube.is_known()) {
+            self.door.know(&tube).await;
+        }
+        let until = handle.now().plus(millis(time));
+        if time.is_zero() {
+            handle.resume_queue(name).await?;
+        } else {
+            handle.pause_queue(name, Some(until)).await?;
+        }
+        self.door.tubes.paused(name, (!time.is_zero()).then_some(Pause { time, until }));
+        self.output.word(Word::Paused);
+        Ok(())
+    }
+}
+
+impl Door {
+    /// The job with this id: a row that is not finished.
+    async fn job(&self, id: u64, bodies: Bodies) -> Result<Option<RowView>, Error> {
+        let found = self.handle.numbered(vec![Number(id)], bodies).await?.pop().flatten();
+        Ok(found.filter(|found| !matches!(found.task.delivery.standing, Standing::Finished { .. })))
+    }
+
+    fn id_of(&self, task: &TaskView) -> u64 {
+        self.handle.number(&task.topic, &task.id, task.number).0
+    }
+
+    /// The jobs of a tube whose time has not come.
+    fn delayed(&self, tube: &Name) -> Listing {
+        let wakes = TimeRange { from: self.handle.now(), until: Timestamp::NEVER };
+        Listing::Live { topic: Some(tube.clone()), state: Some(LiveState::Scheduled), wakes }
+    }
+
+    /// The first tasks of a list, as many as that, fewer only if there are no more.
+    async fn page(&self, listing: &Listing, limit: usize) -> Result<Vec<TaskView>, Error> {
+        let (mut tasks, mut from) = (Vec::new(), None);
+        loop {
+            let page = self.handle.list(listing.clone(), from, limit - tasks.len(), Bodies::Without).await?;
+            tasks.extend(page.tasks);
+            from = page.next;
+            if from.is_none() || tasks.len() >= limit {
+                return Ok(tasks);
+            }
+        }
+    }
+
+    /// The tubes there are: those that hold jobs, and those that connections have to do with.
+    fn tube_names(&self, counts: &Counts) -> Vec<Name> {
+        let topics = counts.topics.iter().filter(|topic| topic.waiting + topic.leased + topic.dead > 0);
+        let mut names: Vec<Name> = topics.map(|topic| topic.name.clone()).chain(self.tubes.names()).collect();
+        names.retain(|name| name.as_str() != DEFAULT && crate::number::tube(name.as_bytes()).is_some());
+        names.sort();
+        names.dedup();
+        names.insert(0, Name::new(DEFAULT).expect("a name"));
+        names
+    }
+}
+
+fn buried(tube: &Name) -> Listing {
+    Listing::Dead { topic: None, queue: Some(tube.clone()), died: TimeRange::ALL }
+}
+
+fn exists(name: &Name, jobs: &JobCounts, is_tied: bool) -> bool {
+    let held = jobs.ready + jobs.reserved + jobs.delayed + jobs.buried;
+    name.as_str() == DEFAULT || is_tied || held > 0
+}
+
+fn job_counts(counts: &Counts) -> JobCounts {
+    let sum = |count: fn(&punctual_core::QueueCounts) -> u64| counts.queues.iter().map(count).sum::<u64>();
+    let waiting: u64 = counts.topics.iter().map(|topic| topic.waiting).sum();
+    let ready = sum(|queue| queue.ready);
+    JobCounts {
+        urgent: sum(|queue| queue.urgent),
+        ready,
+        reserved: sum(|queue| queue.leased),
+        delayed: waiting.saturating_sub(ready),
+        buried: sum(|queue| queue.dead),
+    }
+}
+
+fn duration(time: Millis) -> Duration {
+    Duration::from_millis(time.0)
+}
