@@ -1,0 +1,96 @@
+//! Slow, broken and greedy clients at the beanstalk door: none of them hurts anybody else.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use crate::client::Client;
+use crate::peer::{self, door};
+use crate::stage::{Server, eventually};
+
+/// How much memory the server holds, in KiB.
+fn memory(server: &Server) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().split(' ').next().unwrap().parse().unwrap()
+}
+
+fn raw(server: &Server) -> TcpStream {
+    let stream = TcpStream::connect(door(server)).unwrap();
+    stream.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
+    stream
+}
+
+#[test]
+fn announced_bodies_cost_nothing_and_endless_lines_neither() {
+    let server = peer::punctual();
+    let before = memory(&server);
+    let mut streams: Vec<TcpStream> = (0..200).map(|_| raw(&server)).collect();
+    for (number, stream) in streams.iter_mut().enumerate() {
+        match number % 3 {
+            0 => stream.write_all(b"put 1 1 1 1048576\r\nx").unwrap(),
+            1 => stream.write_all(b"put 1 1 1 4294967295\r\nx").unwrap(),
+            _ => stream.write_all(&[b'a'; 100_000]).unwrap(),
+        }
+    }
+    let mut client = Client::of(&server);
+    assert!(client.put(0, 1, "x") > 0, "others are served");
+    let after = memory(&server);
+    assert!(after < before + 40 * 1_024, "from {before} to {after} KiB");
+}
+
+#[test]
+fn who_leaves_answers_unread_is_cut_off_and_its_jobs_go_back() {
+    let server = Server::start_with(&["--beanstalk-listen", "127.0.0.1:0", "--beanstalk-unread-time", "300ms"]);
+    let mut client = Client::of(&server);
+    let body = "x".repeat(100_000);
+    let id = client.put(0, 600, &body);
+    let mut greedy = raw(&server);
+    greedy.write_all(b"reserve\r\n").unwrap();
+    eventually("it is reserved", || client.line("stats", "current-jobs-reserved") == "1");
+    let peeks = format!("peek {id}\r\n").repeat(2_000);
+    // It never reads; when no more fits, writing ends too.
+    _ = greedy.write_all(peeks.as_bytes());
+    eventually("its job is ready again", || client.line("stats", "current-jobs-ready") == "1");
+    let before = memory(&server);
+    assert!(before < 300 * 1_024, "{before} KiB");
+}
+
+#[test]
+fn connections_beyond_the_limit_wait_their_turn() {
+    let server = Server::start_with(&["--beanstalk-listen", "127.0.0.1:0", "--beanstalk-connections", "2"]);
+    let mut first = Client::of(&server);
+    let mut second = Client::of(&server);
+    assert_eq!(first.say("list-tube-used"), "USING default");
+    assert_eq!(second.say("list-tube-used"), "USING default");
+    let mut third = raw(&server);
+    third.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+    third.write_all(b"list-tube-used\r\n").unwrap();
+    let mut answer = [0; 64];
+    assert!(third.read(&mut answer).is_err(), "it waits");
+    drop(first);
+    third.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    let length = third.read(&mut answer).unwrap();
+    assert_eq!(&answer[..length], b"USING default\r\n");
+}
+
+#[test]
+fn a_thousand_connections_that_come_and_go_leave_nothing_behind() {
+    let server = peer::punctual();
+    let mut client = Client::of(&server);
+    let before: u64 = client.line("stats", "total-connections").parse().unwrap();
+    for round in 0..1_000 {
+        let mut stream = raw(&server);
+        _ = match round % 4 {
+            0 => stream.write_all(b"reserve\r\n"),
+            1 => stream.write_all(b"put 1 1 1 10\r\nhal"),
+            2 => stream.write_all(b"watch x\r\nuse y\r\nreserve-with-timeout 100\r\n"),
+            _ => Ok(()),
+        };
+    }
+    let after = (before + 1_000).to_string();
+    eventually("all were there", || client.line("stats", "total-connections") == after);
+    eventually("all are gone", || client.line("stats", "current-connections") == "1");
+    assert_eq!(client.line("stats", "current-waiting"), "0");
+    assert_eq!(client.say("list-tubes"), "OK 14\r\n---\n- default\n");
+}

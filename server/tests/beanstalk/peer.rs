@@ -1,0 +1,144 @@
+//! The two that are compared: the real beanstalkd, and Punctual with its beanstalk door open.
+
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use crate::stage::{self, Server};
+
+/// A server that speaks the protocol.
+pub trait Peer {
+    fn address(&self) -> String;
+    fn drain(&self);
+    /// Ends it, in order or by kill -9, and starts it on the same data.
+    fn start_again(&mut self, is_killed: bool);
+    /// Whether its `list-tubes` must be put into Punctual's order.
+    fn sorts_tubes(&self) -> bool;
+}
+
+/// The real one, on a port of its own.
+pub struct Beanstalkd {
+    directory: TempDir,
+    is_durable: bool,
+    child: Child,
+    port: u16,
+}
+
+impl Beanstalkd {
+    pub fn start(is_durable: bool) -> Beanstalkd {
+        let directory = tempfile::Builder::new().prefix("beanstalkd-").tempdir().unwrap();
+        let (child, port) = spawn(&directory, is_durable);
+        Beanstalkd { directory, is_durable, child, port }
+    }
+
+    fn end(&mut self, signal: &str) {
+        send(signal, self.child.id());
+        self.child.wait().unwrap();
+    }
+}
+
+/// Somebody may take the free port before it does; then another one is tried.
+fn spawn(directory: &TempDir, is_durable: bool) -> (Child, u16) {
+    loop {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let mut command = Command::new("beanstalkd");
+        // As many bytes in a job as Punctual takes.
+        command.args(["-l", "127.0.0.1", "-z", "1048576", "-p", &port.to_string()]);
+        if is_durable {
+            command.arg("-b").arg(directory.path()).arg("-f0");
+        }
+        let mut child = command
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap_or_else(|error| panic!("beanstalkd does not start ({error}): apt-get install beanstalkd"));
+        let mut has_ended = false;
+        stage::eventually("beanstalkd listens", || {
+            has_ended = child.try_wait().unwrap().is_some();
+            has_ended || TcpStream::connect(("127.0.0.1", port)).is_ok()
+        });
+        if !has_ended {
+            return (child, port);
+        }
+    }
+}
+
+fn send(signal: &str, pid: u32) {
+    let sent = Command::new("kill").arg(format!("-{signal}")).arg(pid.to_string()).status().unwrap();
+    assert!(sent.success(), "kill -{signal}");
+}
+
+impl Peer for Beanstalkd {
+    fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    fn drain(&self) {
+        send("USR1", self.child.id());
+    }
+
+    fn start_again(&mut self, is_killed: bool) {
+        self.end(if is_killed { "KILL" } else { "TERM" });
+        (self.child, self.port) = spawn(&self.directory, self.is_durable);
+    }
+
+    fn sorts_tubes(&self) -> bool {
+        true
+    }
+}
+
+impl Drop for Beanstalkd {
+    fn drop(&mut self) {
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}
+
+/// How long it may take until somebody who came or left is counted.
+const UNTIL_COUNTED: Duration = Duration::from_millis(50);
+
+/// Punctual with the door open on a free port. It was knocked at, as beanstalkd was: both count connections.
+pub fn punctual() -> Server {
+    let server = Server::start_with(&["--beanstalk-listen", "127.0.0.1:0"]);
+    drop(TcpStream::connect(door(&server)).unwrap());
+    thread::sleep(UNTIL_COUNTED);
+    server
+}
+
+/// Where the door is, in the server's present life.
+pub fn door(server: &Server) -> String {
+    let mut found = None;
+    stage::eventually("the beanstalk door is open", || {
+        let output = server.output();
+        let present = output.rsplit("listening on http://").next().unwrap_or_default();
+        found = present.lines().find_map(|line| line.strip_prefix("listening on beanstalk://").map(str::to_owned));
+        found.is_some()
+    });
+    found.unwrap()
+}
+
+impl Peer for Server {
+    fn address(&self) -> String {
+        door(self)
+    }
+
+    fn drain(&self) {
+        self.signal("USR1");
+    }
+
+    fn start_again(&mut self, is_killed: bool) {
+        if is_killed {
+            self.kill()
+        } else {
+            _ = self.stop()
+        }
+        Server::start_again(self);
+    }
+
+    fn sorts_tubes(&self) -> bool {
+        false
+    }
+}
