@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use bytes::Buf;
 use punctual_core::Name;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -26,7 +27,10 @@ pub(crate) const DEFAULT: &str = "default";
 /// How many bytes of bodies a round takes before it is carried out.
 const ROUND_BYTES: usize = 1 << 20;
 
-pub(crate) struct Connection<'a, S> {
+/// How many bytes of answers are collected before they are written.
+const OUTPUT_BYTES: usize = 256 * 1024;
+
+pub(crate) struct Connection<'a> {
     pub door: &'a Arc<Door>,
     pub stop: watch::Receiver<bool>,
     pub input: Input,
@@ -39,7 +43,7 @@ pub(crate) struct Connection<'a, S> {
     /// Under which it holds what it has reserved.
     pub consumer: Name,
     /// The last to go: who sees it close finds the connection gone from all counts.
-    pub stream: S,
+    pub stream: TcpStream,
 }
 
 /// What cannot be in a round: it waits, or it looks at what is durable.
@@ -69,8 +73,8 @@ enum Taken {
     Quit,
 }
 
-impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
-    pub fn new(door: &'a Arc<Door>, stream: S, stop: watch::Receiver<bool>) -> Connection<'a, S> {
+impl<'a> Connection<'a> {
+    pub fn new(door: &'a Arc<Door>, stream: TcpStream, stop: watch::Receiver<bool>) -> Connection<'a> {
         let default = Name::new(DEFAULT).expect("a name");
         Connection {
             door,
@@ -98,6 +102,9 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
     async fn answer_all(&mut self) -> io::Result<()> {
         loop {
             loop {
+                if self.output.remaining() >= OUTPUT_BYTES {
+                    self.flush().await?;
+                }
                 let taken = self.take();
                 if let Taken::Up(Apart::Reserve(timeout)) = taken {
                     if !self.reserve(timeout).await? {
@@ -114,8 +121,9 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
                 }
             }
             self.flush().await?;
+            self.output.let_go();
             let read = tokio::select! {
-                read = self.stream.read_buf(self.input.buffer()) => read?,
+                read = read(&self.stream, &mut self.input) => read?,
                 _ = self.stop.wait_for(|stop| *stop) => return Ok(()),
             };
             if read == 0 {
@@ -230,6 +238,18 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Connection<'a, S> {
     pub fn add_counts(&mut self) {
         self.door.counters.add(self.input.tally());
         self.door.counters.add(self.output.tally());
+    }
+}
+
+/// Reads what has come; 0 bytes are the end. While nothing comes, the connection costs no buffer.
+pub(crate) async fn read(stream: &TcpStream, input: &mut Input) -> io::Result<usize> {
+    loop {
+        input.let_go();
+        stream.readable().await?;
+        match stream.try_read_buf(input.buffer()) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            read => return read,
+        }
     }
 }
 

@@ -6,7 +6,6 @@ use punctual_core::store::Bodies;
 use punctual_core::view::{Listing, LiveState, RowView, TaskView};
 use punctual_core::{Counts, Millis, Name, Standing, TimeRange, Timestamp};
 use punctual_node::{Act, Done, Error, Number};
-use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::answer::Word;
 use crate::connection::{Apart, Connection, DEFAULT};
@@ -24,7 +23,7 @@ const LONGEST_PAUSE: Millis = Millis::from_secs(u32::MAX as u64);
 /// How often the first of a queue is looked for that others take meanwhile.
 const LOOKS: usize = 3;
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
+impl Connection<'_> {
     pub async fn look(&mut self, apart: Apart) {
         let used = self.used.tube.name.clone();
         let looked = match apart {

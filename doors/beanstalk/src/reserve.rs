@@ -12,10 +12,9 @@ use std::time::Duration;
 use punctual_core::store::Bodies;
 use punctual_core::{Choice, Delivery, Millis, Name, Reserve, Take, Timestamp};
 use punctual_node::{Error, Number};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 
 use crate::answer::Word;
-use crate::connection::Connection;
+use crate::connection::{Connection, read};
 use crate::door::millis;
 use crate::translate::word_for;
 use crate::tubes::Tube;
@@ -23,8 +22,8 @@ use crate::tubes::Tube;
 /// So long before the end of a lease its holder is warned.
 const MARGIN: Millis = Millis(1_000);
 
-/// How many reserves in a row are one for the node.
-const TOGETHER: usize = 256;
+/// How many reserves in a row are one for the node: their bodies are in memory together.
+const TOGETHER: usize = 64;
 
 /// How many bytes of further commands are kept while a reserve waits.
 const AHEAD: usize = 64 * 1024;
@@ -53,7 +52,7 @@ enum Ended {
     DoorCloses,
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
+impl Connection<'_> {
     /// Waits for a job, and for as many as further commands ask for right behind; says whether the connection goes on.
     pub async fn reserve(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
         self.presence.works();
@@ -119,7 +118,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
             tokio::select! {
                 biased;
                 outcome = &mut waiting => break Ended::Node(outcome),
-                read = self.stream.read_buf(self.input.buffer()), if has_room => {
+                read = read(&self.stream, &mut self.input), if has_room => {
                     if read? == 0 {
                         break Ended::ClientLeft;
                     }

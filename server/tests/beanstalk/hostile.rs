@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::thread;
 use std::time::Duration;
 
 use crate::client::Client;
@@ -52,8 +53,36 @@ fn who_leaves_answers_unread_is_cut_off_and_its_jobs_go_back() {
     // It never reads; when no more fits, writing ends too.
     _ = greedy.write_all(peeks.as_bytes());
     eventually("its job is ready again", || client.line("stats", "current-jobs-ready") == "1");
+}
+
+#[test]
+fn answers_that_pile_up_are_bounded() {
+    let server = peer::punctual();
+    let mut client = Client::of(&server);
+    let id = client.put(0, 600, &"x".repeat(1_000_000));
     let before = memory(&server);
-    assert!(before < 300 * 1_024, "{before} KiB");
+    let mut greedy: Vec<TcpStream> = (0..5).map(|_| raw(&server)).collect();
+    // Each asks for 2 GB in one write, and reads none of it.
+    let peeks = format!("peek {id}\r\n").repeat(2_000);
+    greedy.iter_mut().for_each(|stream| stream.write_all(peeks.as_bytes()).unwrap());
+    thread::sleep(Duration::from_millis(500));
+    assert!(client.say("list-tube-used").starts_with("USING"), "others are served");
+    let after = memory(&server);
+    assert!(after < before + 100 * 1_024, "from {before} to {after} KiB");
+}
+
+#[test]
+fn idle_connections_cost_little() {
+    let server = peer::punctual();
+    let mut client = Client::of(&server);
+    let before = memory(&server);
+    let mut idle: Vec<Client> = (0..1_000).map(|_| Client::of(&server)).collect();
+    for client in &mut idle {
+        assert_eq!(client.say("watch x"), "WATCHING 2");
+    }
+    assert_eq!(client.line("stats", "current-connections"), "1001");
+    let after = memory(&server);
+    assert!(after < before + 12 * 1_024, "from {before} to {after} KiB for 1,000 connections");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -40,10 +41,22 @@ impl Beanstalkd {
     }
 }
 
-/// Somebody may take the free port before it does; then another one is tried.
+/// A port that nobody listens on, and that the system gives to nobody who asks for any: those lie above.
+fn free_port() -> u16 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let number = std::process::id().wrapping_mul(100) + NEXT.fetch_add(1, Ordering::Relaxed);
+        let port = 12_000 + (number % 20_000) as u16;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+}
+
+/// Another process of these tests may take the port before it does; then another one is tried.
 fn spawn(directory: &TempDir, is_durable: bool) -> (Child, u16) {
     loop {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_port();
         let mut command = Command::new("beanstalkd");
         // As many bytes in a job as Punctual takes.
         command.args(["-l", "127.0.0.1", "-z", "1048576", "-p", &port.to_string()]);
