@@ -109,7 +109,9 @@ async fn what_is_abandoned_is_ready_again_and_counts_as_nothing() {
     let held = next(&handle, "orders").await;
     let counts = handle.counts_of(&name("orders")).await.unwrap();
     assert_eq!((counts.queues[0].ready, counts.queues[0].leased), (0, 1));
-    handle.abandon([held.lease.clone()]);
+    handle.abandon(vec![held.lease.clone()]).await;
+    let counts = handle.counts_of(&name("orders")).await.unwrap();
+    assert_eq!((counts.queues[0].ready, counts.queues[0].leased), (1, 0));
     let again = next(&handle, "orders").await;
     let seen = look(&handle, number).await.unwrap().task.delivery;
     assert_eq!((again.attempt, seen.failures, seen.past.releases), (2, 0, 0));

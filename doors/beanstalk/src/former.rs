@@ -4,8 +4,8 @@
 //! door looks for them when it opens. Nothing in the node has to know of connections for that.
 
 use punctual_core::store::Bodies;
-use punctual_core::view::{Listing, LiveState};
-use punctual_core::{Standing, TimeRange, Timestamp};
+use punctual_core::view::{Listing, LiveState, TaskView};
+use punctual_core::{Lease, Standing, TimeRange, Timestamp};
 use punctual_node::Error;
 
 use crate::door::Door;
@@ -16,7 +16,7 @@ const TOGETHER: usize = 1_000;
 impl Door {
     /// Gives back what connections of a former run of this node's door hold. Leases are found by their ends: what
     /// has to be read is what wakes before the last of them does.
-    pub(crate) async fn give_back_former(&self) -> Result<u64, Error> {
+    pub(crate) async fn give_back_former(&self) -> Result<usize, Error> {
         let mut left: u64 = self.handle.counts().await?.queues.iter().map(|queue| queue.leased).sum();
         let wakes = TimeRange { from: self.handle.now(), until: Timestamp::NEVER };
         let leased = Listing::Live { topic: None, state: Some(LiveState::Leased), wakes };
@@ -24,13 +24,14 @@ impl Door {
         while left > 0 {
             let page = self.handle.list(leased.clone(), from, TOGETHER, Bodies::Without).await?;
             left = left.saturating_sub(page.tasks.len() as u64);
-            for task in page.tasks {
-                let Standing::Leased { holder, .. } = &task.delivery.standing else { continue };
-                if self.is_former(holder) {
-                    given_back += 1;
-                    self.handle.abandon(task.delivery.lease);
-                }
-            }
+            let is_former = |task: &TaskView| match &task.delivery.standing {
+                Standing::Leased { holder, .. } => self.is_former(holder),
+                _ => false,
+            };
+            let former = page.tasks.into_iter().filter(is_former);
+            let leases: Vec<Lease> = former.filter_map(|task| task.delivery.lease).collect();
+            given_back += leases.len();
+            self.handle.abandon(leases).await;
             from = page.next;
             if from.is_none() {
                 break;
