@@ -29,7 +29,7 @@ pub fn allow(config: &Config) {
         tracing::warn!(
             allowed,
             wanted,
-            "the system allows fewer open files than `http.connections` needs, and further connections wait: \
+            "the system allows fewer open files than `http.connections` and `beanstalk.connections` need, and further connections wait: \
              raise it (ulimit -n, LimitNOFILE)"
         );
     }
