@@ -172,9 +172,14 @@ impl Shared {
     /// Puts deliveries back whose consumer is gone.
     pub fn abandon(&self, leases: impl IntoIterator<Item = Lease>) {
         for lease in leases {
-            let shard = shard_of_key(&lease.key, self.config.shards);
-            let release = Command::Release { lease, back: Back::Abandoned, priority: None };
+            let (shard, release) = self.abandonment(lease);
             self.inbox(shard).tell(release, Caller::Nobody);
         }
+    }
+
+    /// What puts a delivery back whose consumer is gone, and where to send it.
+    pub fn abandonment(&self, lease: Lease) -> (ShardId, Command) {
+        let shard = shard_of_key(&lease.key, self.config.shards);
+        (shard, Command::Release { lease, back: Back::Abandoned, priority: None })
     }
 }

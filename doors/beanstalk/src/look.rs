@@ -1,5 +1,7 @@
 //! Looking at jobs and tubes, kicking, pausing: what reads first what is durable.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use punctual_core::store::Bodies;
@@ -11,7 +13,7 @@ use crate::answer::Word;
 use crate::connection::{Apart, Connection, DEFAULT};
 use crate::door::{Door, millis};
 use crate::translate::word_for;
-use crate::tubes::Pause;
+use crate::tubes::{Pause, Tube};
 use crate::yaml::{self, JobCounts, JobState, JobStats, ServerStats, TubeStats};
 
 /// How many jobs are kicked together.
@@ -147,21 +149,18 @@ impl Connection<'_> {
     }
 
     async fn stats_tube(&mut self, name: &Name) -> Result<(), Error> {
-        let jobs = job_counts(&self.door.handle.counts_of(name).await?);
-        let tube = self.door.tubes.get(name);
-        if !exists(name, &jobs, tube.is_some()) {
+        let Some((jobs, tube)) = self.door.tube(name).await? else {
             self.output.word(Word::NotFound);
             return Ok(());
-        }
+        };
         let happened = self.door.handle.stats().topics.remove(name).unwrap_or_default();
         let memory = self.door.tubes.memory(name);
         let now = self.door.handle.now();
         let until = self.door.handle.queues().await?.get(name).and_then(|queue| queue.paused_until);
         let pause_left = until.map_or(Millis::ZERO, |until| until.since(now)).min(LONGEST_PAUSE);
         let told = memory.pause.filter(|pause| Some(pause.until) == until).map(|pause| pause.time);
-        let count = |count: fn(&crate::tubes::Tube) -> &std::sync::atomic::AtomicU64| {
-            tube.as_ref().map_or(0, |tube| count(tube).load(std::sync::atomic::Ordering::Relaxed))
-        };
+        let count =
+            |count: fn(&Tube) -> &AtomicU64| tube.as_ref().map_or(0, |tube| count(tube).load(Ordering::Relaxed));
         let stats = TubeStats {
             name,
             jobs,
@@ -216,12 +215,10 @@ impl Connection<'_> {
 
     async fn pause_tube(&mut self, name: &Name, time: Duration) -> Result<(), Error> {
         let handle = &self.door.handle;
-        let jobs = job_counts(&handle.counts_of(name).await?);
-        let tube = self.door.tubes.get(name);
-        if !exists(name, &jobs, tube.is_some()) {
+        let Some((_, tube)) = self.door.tube(name).await? else {
             self.output.word(Word::NotFound);
             return Ok(());
-        }
+        };
         if let Some(tube) = tube.filter(|tube| !tube.is_known()) {
             self.door.know(&tube).await;
         }
@@ -242,6 +239,15 @@ impl Door {
     async fn job(&self, id: u64, bodies: Bodies) -> Result<Option<RowView>, Error> {
         let found = self.handle.numbered(vec![Number(id)], bodies).await?.pop().flatten();
         Ok(found.filter(|found| !matches!(found.task.delivery.standing, Standing::Finished { .. })))
+    }
+
+    /// What a tube holds, and who has to do with it; none if it holds nothing and nobody has.
+    async fn tube(&self, name: &Name) -> Result<Option<(JobCounts, Option<Arc<Tube>>)>, Error> {
+        let jobs = job_counts(&self.handle.counts_of(name).await?);
+        let tube = self.tubes.get(name);
+        let held = jobs.ready + jobs.reserved + jobs.delayed + jobs.buried;
+        let exists = name.as_str() == DEFAULT || tube.is_some() || held > 0;
+        Ok(exists.then_some((jobs, tube)))
     }
 
     fn id_of(&self, task: &TaskView) -> u64 {
@@ -281,11 +287,6 @@ impl Door {
 
 fn buried(tube: &Name) -> Listing {
     Listing::Dead { topic: None, queue: Some(tube.clone()), died: TimeRange::ALL }
-}
-
-fn exists(name: &Name, jobs: &JobCounts, is_tied: bool) -> bool {
-    let held = jobs.ready + jobs.reserved + jobs.delayed + jobs.buried;
-    name.as_str() == DEFAULT || is_tied || held > 0
 }
 
 fn job_counts(counts: &Counts) -> JobCounts {

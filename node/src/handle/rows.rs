@@ -2,9 +2,7 @@
 
 use punctual_core::store::{Bodies, ShardId};
 use punctual_core::view::{self, RowView};
-use punctual_core::{
-    Answer, Back, Command, Counts, Delivery, Ending, First, Lease, Name, RowId, Scheduled, Take, Task,
-};
+use punctual_core::{Answer, Command, Counts, Delivery, Ending, First, Lease, Name, RowId, Scheduled, Take, Task};
 
 use super::consume::{Settle, Settled};
 use super::{Handle, Sent, answered};
@@ -159,12 +157,8 @@ impl Handle {
     /// Puts deliveries back whose consumer is gone, and waits until others can have them. It is done also while the node
     /// stops; leases that have ended are passed over.
     pub async fn abandon(&self, leases: Vec<Lease>) {
-        let shards = self.shared.config.shards;
-        let command = |lease: &Lease| {
-            let release = Command::Release { lease: lease.clone(), back: Back::Abandoned, priority: None };
-            (shard_of_key(&lease.key, shards), release)
-        };
-        let outcomes = self.ask_several(leases.iter().map(command).collect()).await;
+        let releases = leases.iter().map(|lease| self.shared.abandonment(lease.clone())).collect();
+        let outcomes = self.ask_several(releases).await;
         let refused = |outcome: &Outcome| *outcome == Err(Error::Stopping);
         let left = leases.into_iter().zip(outcomes).filter(|(_, outcome)| refused(outcome));
         self.shared.abandon(left.map(|(lease, _)| lease));
