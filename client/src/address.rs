@@ -46,6 +46,10 @@ impl Address {
 
     /// The full address of a path.
     pub fn join(&self, path: &Path) -> Result<Uri, Error> {
+        // Whoever passes the request on would take it for a step to another place, and so do something else.
+        if let Some(step) = path.parts().find(|part| matches!(*part, "." | "..")) {
+            return Err(Error::BadUse { reason: format!("{step:?} cannot be a name") });
+        }
         let full = format!("{}{}", self.text, path.0);
         full.parse().map_err(|error: http::uri::InvalidUri| Error::BadUrl { url: full, reason: error.to_string() })
     }
@@ -85,6 +89,10 @@ impl Path {
         self
     }
 
+    fn parts(&self) -> impl Iterator<Item = &str> {
+        self.0.split('?').next().unwrap_or_default().split('/')
+    }
+
     /// The query, if there is anything in it.
     pub fn query(mut self, query: &impl Serialize) -> Result<Path, Error> {
         let query = serde_urlencoded::to_string(query).map_err(|error| Error::BadUse { reason: error.to_string() })?;
@@ -120,6 +128,16 @@ mod tests {
         let path = Path::new("tasks").query(&list).unwrap();
         assert_eq!(path.0, "/v1/tasks?topic=a%26b%3Dc&state=ready&from=1970-01-01T00%3A00%3A01.500Z&bodies=true");
         assert_eq!(Path::new("tasks").query(&List::default()).unwrap().0, "/v1/tasks");
+    }
+
+    #[test]
+    fn a_name_that_would_lead_elsewhere_is_not_sent() {
+        let address = Address::parse("http://localhost:7400").unwrap();
+        for path in [Path::new("tasks").name("..").name("dead").verb("purge"), Path::new("topics").name(".")] {
+            assert!(matches!(address.join(&path), Err(Error::BadUse { .. })), "{path:?}");
+        }
+        let list = List { topic: Some("..".into()), ..List::default() };
+        assert!(address.join(&Path::new("tasks").name("...").query(&list).unwrap()).is_ok());
     }
 
     #[test]

@@ -29,6 +29,9 @@ pub enum BadName {
         /// Where it stands.
         at: usize,
     },
+    /// The text is `.` or `..`.
+    #[error("{0:?} cannot be a name: in an address it stands for another place")]
+    Dots(String),
 }
 
 impl Name {
@@ -36,8 +39,19 @@ impl Name {
     pub const MAX_BYTES: usize = 255;
 
     /// Checks the text and makes it a name.
+    ///
+    /// `.` and `..` are none: whoever reads an address takes such a part for a step to another place, however it is
+    /// escaped, so that what was said of a task would be done elsewhere.
     pub fn new(text: impl AsRef<str>) -> Result<Name, BadName> {
         let text = text.as_ref();
+        if matches!(text, "." | "..") {
+            return Err(BadName::Dots(text.into()));
+        }
+        Name::read_back(text)
+    }
+
+    /// The same for a text that comes out of a store: `.` and `..` may be there from the time when they were names.
+    pub fn read_back(text: &str) -> Result<Name, BadName> {
         if text.is_empty() {
             return Err(BadName::Empty);
         }
@@ -59,8 +73,8 @@ impl Name {
     }
 
     /// Takes a text that was checked when it was stored.
-    pub(crate) fn stored(text: &str) -> Name {
-        debug_assert!(Name::new(text).is_ok(), "{text:?} was stored as a name");
+    pub fn stored(text: &str) -> Name {
+        debug_assert!(Name::read_back(text).is_ok(), "{text:?} was stored as a name");
         Name(text.into())
     }
 }
@@ -117,6 +131,7 @@ impl Serialize for Name {
     }
 }
 
+/// Only stores write names in this way.
 impl<'de> Deserialize<'de> for Name {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Name, D::Error> {
         struct Text;
@@ -126,7 +141,7 @@ impl<'de> Deserialize<'de> for Name {
                 f.write_str("a name")
             }
             fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Name, E> {
-                Name::new(text).map_err(E::custom)
+                Name::read_back(text).map_err(E::custom)
             }
         }
         deserializer.deserialize_str(Text)
@@ -150,6 +165,19 @@ mod tests {
         assert_eq!(Name::new("x".repeat(256)), Err(BadName::TooLong(256)));
         for (text, character) in [("a b", ' '), ("a\0", '\0'), ("a\u{200b}", '\u{200b}'), ("\u{3000}", '\u{3000}')] {
             assert!(matches!(Name::new(text), Err(BadName::Invisible { character: c, .. }) if c == character));
+        }
+    }
+
+    #[test]
+    fn a_step_to_another_place_is_no_name_unless_it_was_stored_as_one() {
+        for text in [".", ".."] {
+            assert_eq!(Name::new(text), Err(BadName::Dots(text.into())));
+            assert_eq!(Name::stored(text).as_str(), text);
+            let bytes = postcard::to_allocvec(&Name::stored(text)).unwrap();
+            assert_eq!(postcard::from_bytes::<Name>(&bytes).unwrap().as_str(), text);
+        }
+        for text in ["...", ".a", "..a", "a.", "./", "../.."] {
+            assert_eq!(Name::new(text).unwrap().as_str(), text);
         }
     }
 }

@@ -53,7 +53,11 @@ pub struct Binding {
     /// The queue.
     #[cfg_attr(
         feature = "openapi",
-        schema(min_length = 1, max_length = 255, pattern = "^[^\\u0000-\\u0020\\u007f-\\u00a0]+$")
+        schema(
+            min_length = 1,
+            max_length = 255,
+            pattern = "^(\\.{0,2}[^\\u0000-\\u0020.\\u007f-\\u00a0]|\\.{3})[^\\u0000-\\u0020\\u007f-\\u00a0]*$"
+        )
     )]
     pub queue: String,
     /// Which routing keys go there: words with dots between them, `*` for one word, `#` for any
@@ -81,7 +85,11 @@ pub struct QueueSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(
         feature = "openapi",
-        schema(min_length = 1, max_length = 255, pattern = "^[^\\u0000-\\u0020\\u007f-\\u00a0]+$")
+        schema(
+            min_length = 1,
+            max_length = 255,
+            pattern = "^(\\.{0,2}[^\\u0000-\\u0020.\\u007f-\\u00a0]|\\.{3})[^\\u0000-\\u0020\\u007f-\\u00a0]*$"
+        )
     )]
     pub dead_letter: Option<String>,
     /// How long dead letters are kept; without, until a person removes them.

@@ -21,14 +21,22 @@ pub struct NewTask {
     /// Where it is scheduled: 1 to 255 bytes of visible characters.
     #[cfg_attr(
         feature = "openapi",
-        schema(min_length = 1, max_length = 255, pattern = "^[^\\u0000-\\u0020\\u007f-\\u00a0]+$")
+        schema(
+            min_length = 1,
+            max_length = 255,
+            pattern = "^(\\.{0,2}[^\\u0000-\\u0020.\\u007f-\\u00a0]|\\.{3})[^\\u0000-\\u0020\\u007f-\\u00a0]*$"
+        )
     )]
     pub topic: String,
     /// Its id within the topic; without, one is made up. The same topic and id again is the same task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(
         feature = "openapi",
-        schema(min_length = 1, max_length = 255, pattern = "^[^\\u0000-\\u0020\\u007f-\\u00a0]+$")
+        schema(
+            min_length = 1,
+            max_length = 255,
+            pattern = "^(\\.{0,2}[^\\u0000-\\u0020.\\u007f-\\u00a0]|\\.{3})[^\\u0000-\\u0020\\u007f-\\u00a0]*$"
+        )
     )]
     pub id: Option<String>,
     /// So long from now.
@@ -54,14 +62,22 @@ pub struct NewTask {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(
         feature = "openapi",
-        schema(min_length = 1, max_length = 255, pattern = "^[^\\u0000-\\u0020\\u007f-\\u00a0]+$")
+        schema(
+            min_length = 1,
+            max_length = 255,
+            pattern = "^(\\.{0,2}[^\\u0000-\\u0020.\\u007f-\\u00a0]|\\.{3})[^\\u0000-\\u0020\\u007f-\\u00a0]*$"
+        )
     )]
     pub key: Option<String>,
     /// What the topic's bindings look at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(
         feature = "openapi",
-        schema(min_length = 1, max_length = 255, pattern = "^[^\\u0000-\\u0020\\u007f-\\u00a0]+$")
+        schema(
+            min_length = 1,
+            max_length = 255,
+            pattern = "^(\\.{0,2}[^\\u0000-\\u0020.\\u007f-\\u00a0]|\\.{3})[^\\u0000-\\u0020\\u007f-\\u00a0]*$"
+        )
     )]
     pub routing_key: Option<String>,
     /// Lower comes first; without, the topic's.

@@ -63,10 +63,11 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The name of a tube: all of the text, without any blank.
+/// The name of a tube: all of the text, without any blank. `.` and `..` are none here, since no topic or queue bears
+/// them; all else is as beanstalkd has it.
 pub fn tube(text: &[u8]) -> Option<&str> {
     let is_name = matches!(text.len(), 1..=LONGEST_NAME) && text[0] != b'-' && text.iter().copied().all(is_of_a_name);
-    if is_name { str::from_utf8(text).ok() } else { None }
+    if is_name && !matches!(text, b"." | b"..") { str::from_utf8(text).ok() } else { None }
 }
 
 /// How many to kick, as `strtoul` reads it into 32 bits: -1 is 4294967295, and 4294967296 is 0.
@@ -194,6 +195,12 @@ mod tests {
         assert_eq!(tube(b"-a"), None);
         assert_eq!(tube(b"-"), None);
         assert_eq!(tube(b"a-"), Some("a-"));
+    }
+
+    #[test]
+    fn dots_alone_are_no_name() {
+        assert_eq!((tube(b"."), tube(b"..")), (None, None));
+        assert_eq!((tube(b"..."), tube(b".a")), (Some("..."), Some(".a")));
     }
 
     #[test]

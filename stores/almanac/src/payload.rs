@@ -152,7 +152,7 @@ pub(crate) fn read_tally(from: &mut &[u8]) -> Option<(Tally, i64)> {
     let slot = from.try_get_u64_le().ok()?;
     let delta = from.try_get_i64_le().ok()?;
     let text = std::str::from_utf8(from.get(..length)?).ok()?;
-    let name = if text.is_empty() { None } else { Some(Name::new(text).ok()?) };
+    let name = if text.is_empty() { None } else { Some(Name::read_back(text).ok()?) };
     *from = &from[length..];
     Some((Tally { kind, name, slot }, delta))
 }

@@ -87,7 +87,7 @@ impl<'a> StoredRow<'a> {
     pub fn to_row(self, body: &[u8]) -> Row {
         let (topic, id) = (self.u16(24), self.u16(26));
         let key = text(self.key_text());
-        let group = self.group().map(|group| Name::new(group).expect("it was a name when it was stored"));
+        let group = self.group().map(Name::stored);
         Row {
             table: self.table(),
             key: Key::new(&key[..topic], &key[topic..topic + id], &key[topic + id..]),
@@ -265,6 +265,12 @@ mod tests {
         assert_eq!(read.read(Bodies::Without), row().without_body());
         assert!(read.has_key(KeyText::of(&row().key)));
         assert!(!read.has_key(KeyText::of(&Key::new("order", "s42", "mail"))));
+    }
+
+    #[test]
+    fn a_row_from_when_dots_were_names_comes_back() {
+        let row = Row { key: Key::new("..", ".", ".."), group: Some(Name::stored("..")), ..row() };
+        assert_eq!(StoredRow::first(&stored(&row, b"body")).unwrap().read(Bodies::With), row);
     }
 
     #[test]
