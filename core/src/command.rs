@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use crate::answer::Lease;
 use crate::name::Name;
+use crate::scope::Scope;
 use crate::settings::{QueueSettings, TopicSettings};
 use crate::shard::Unit;
 use crate::store::Key;
@@ -254,6 +255,8 @@ impl Selected {
 pub struct Sweep {
     /// What matches.
     pub matching: Matching,
+    /// Only of these topics.
+    pub within: Scope,
     /// What happens to it.
     pub action: SweepAction,
     /// Only count.

@@ -13,9 +13,11 @@ mod answer;
 mod board;
 mod command;
 mod event;
+mod look_ahead;
 mod name;
 mod pattern;
 mod rate;
+pub mod scope;
 mod settings;
 pub mod shard;
 mod state;
@@ -30,9 +32,11 @@ pub use command::{
     Back, Command, Matching, Reschedule, RowId, Schedule, Selected, Shift, Sweep, SweepAction, Take, TimeRange,
 };
 pub use event::{Event, What};
+pub use look_ahead::Ahead;
 pub use name::{BadName, Name};
 pub use pattern::Pattern;
 pub use rate::TokenBucket;
+pub use scope::Scope;
 pub use settings::{
     Backoff, Binding, DEFAULT_PRIORITY, Order, Overflow, QueueSettings, Rate, Retry, TopicSettings, URGENT_PRIORITY,
 };

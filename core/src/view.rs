@@ -8,6 +8,7 @@ use bytes::Bytes;
 use crate::answer::{Lease, Standing};
 use crate::command::{RowId, TimeRange};
 use crate::name::Name;
+use crate::scope::Scope;
 use crate::settings::Retry;
 use crate::state::{Death, Past, Phase, State};
 use crate::store::{Bodies, Find, Key, Position, Row, Scan, ShardId, Store, StoreError, Table};
@@ -198,18 +199,30 @@ fn lend_bodies(store: &dyn Store, shard: ShardId, rows: &mut [Option<Row>]) -> R
     Ok(())
 }
 
+/// What a page is to hold.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    /// What to list.
+    pub listing: &'a Listing,
+    /// Only of these topics.
+    pub within: &'a Scope,
+    /// At most so many tasks.
+    pub limit: usize,
+    /// Whether bodies are wanted.
+    pub bodies: Bodies,
+}
+
 /// Looks at a page of tasks from a position on.
 pub fn list(
     store: &dyn Store,
     shard: ShardId,
-    listing: &Listing,
+    wanted: Wanted<'_>,
     from: Position,
-    limit: usize,
-    bodies: Bodies,
     now: Timestamp,
 ) -> Result<Listed, StoreError> {
+    let Wanted { listing, within, limit, bodies } = wanted;
     let limit = limit.clamp(1, LOOK);
-    let look = if listing.is_narrow() { LOOK } else { limit };
+    let look = if listing.is_narrow() || !within.is_all() { LOOK } else { limit };
     let rows = listing.read(store, shard, from, look, bodies)?;
     let full = rows.len() == look;
     let mut next = rows.last().filter(|_| full).map(|row| listing.after(row));
@@ -218,6 +231,9 @@ pub fn list(
         if tasks.len() == limit {
             next = Some(listing.after(tasks.last().map_or(row, |(row, _)| *row)));
             break;
+        }
+        if !within.fits(row.key.topic()) {
+            continue;
         }
         let task = TaskView::of(row, now);
         if listing.fits(row, &task) {

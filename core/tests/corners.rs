@@ -10,8 +10,8 @@ use punctual_core::store::{Batch, Store};
 use punctual_core::view::{self, DeliveryView};
 use punctual_core::{
     Answer, Back, Backoff, Binding, Command, Delivery, Ending, Form, Lease, Matching, Millis, Name, Overflow,
-    QueueSettings, Reason, Reply, Request, Reschedule, Retry, Ruling, Schedule, Selected, Shift, Standing, Sweep,
-    SweepAction, Swept, Task, TimeRange, TopicSettings, Unit,
+    QueueSettings, Reason, Reply, Request, Reschedule, Retry, Ruling, Schedule, Scope, Selected, Shift, Standing,
+    Sweep, SweepAction, Swept, Task, TimeRange, TopicSettings, Unit,
 };
 
 /// Leases of 100 ms and three attempts, 50 ms apart.
@@ -267,7 +267,7 @@ fn a_sweep_leaves_alone_what_dies_after_it_began() {
     take_from(&mut center, "a");
     center.tick(99);
     let matching = Matching::Dead { topic: None, queue: None, died: TimeRange::ALL };
-    let purge = Sweep { matching, action: SweepAction::Purge, dry_run: false };
+    let purge = Sweep { matching, within: Scope::ALL, action: SweepAction::Purge, dry_run: false };
     let (asked, batch, _) = one_step(&mut center, vec![Command::Sweep(Box::new(purge))]);
     commit(&mut center, asked, batch);
     center.tick(1);

@@ -5,10 +5,10 @@ mod center;
 
 use center::{Center, SHARD, at, name, task};
 use punctual_core::store::{Bodies, Position};
-use punctual_core::view::{self, Listing};
+use punctual_core::view::{self, Listing, Wanted};
 use punctual_core::{
     Answer, Binding, Command, Ending, Form, Matching, Millis, Overflow, Pattern, QueueSettings, Reason, Refused,
-    Schedule, Selected, ShardConfig, Standing, Sweep, SweepAction, Swept, TimeRange, TopicSettings,
+    Schedule, Scope, Selected, ShardConfig, Standing, Sweep, SweepAction, Swept, TimeRange, TopicSettings,
 };
 
 fn bury(center: &mut Center, id: &str) {
@@ -23,7 +23,7 @@ fn selected(id: &str) -> Selected {
 
 fn all_dead(action: SweepAction, dry_run: bool) -> Command {
     let matching = Matching::Dead { topic: None, queue: Some(name("t")), died: TimeRange::ALL };
-    Command::Sweep(Box::new(Sweep { matching, action, dry_run }))
+    Command::Sweep(Box::new(Sweep { matching, within: Scope::ALL, action, dry_run }))
 }
 
 #[test]
@@ -82,7 +82,14 @@ fn dead_letters_are_listed_in_pages_in_the_order_of_their_deaths() {
     let mut ids = Vec::new();
     let mut from = Some(Position::START);
     while let Some(position) = from {
-        let page = view::list(&*center.store, SHARD, &listing, position, 2, Bodies::With, center.now()).unwrap();
+        let page = view::list(
+            &*center.store,
+            SHARD,
+            Wanted { listing: &listing, within: &Scope::ALL, limit: 2, bodies: Bodies::With },
+            position,
+            center.now(),
+        )
+        .unwrap();
         assert!(page.tasks.len() <= 2);
         ids.extend(page.tasks.iter().map(|task| task.id.to_string()));
         from = page.next;
@@ -172,7 +179,7 @@ fn history_is_kept_for_its_time_and_can_be_replayed() {
         center.pass(500);
     }
     let matching = Matching::History { topic: name("t"), finished: TimeRange { from: at(500), until: at(501) } };
-    let sweep = Sweep { matching, action: SweepAction::Replay, dry_run: false };
+    let sweep = Sweep { matching, within: Scope::ALL, action: SweepAction::Replay, dry_run: false };
     let replayed = Swept { matched: 1, changed: 1, too_late: 0 };
     assert_eq!(center.ask(Command::Sweep(Box::new(sweep))), Ok(Answer::Swept(replayed)));
     assert_eq!(center.standing("a"), None, "it was kept for its time");

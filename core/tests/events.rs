@@ -6,7 +6,7 @@ mod center;
 use center::{Center, at, name, task};
 use punctual_core::{
     Back, Backoff, Binding, Command, Lease, Matching, Millis, Overflow, Pattern, QueueSettings, Reason, Reschedule,
-    Retry, Selected, Shift, Sweep, SweepAction, Task, TimeRange, TopicSettings, What,
+    Retry, Scope, Selected, Shift, Sweep, SweepAction, Task, TimeRange, TopicSettings, What,
 };
 
 /// What was told since it was last asked for.
@@ -204,7 +204,8 @@ fn sweeps_and_the_deletion_of_a_queue_tell_of_each_row() {
     center.schedule(task("c", 0).key(name("ann")));
     center.events.clear();
     let dead = Matching::Dead { topic: None, queue: None, died: TimeRange::ALL };
-    let sweep = |matching, action| Command::Sweep(Box::new(Sweep { matching, action, dry_run: false }));
+    let sweep =
+        |matching, action| Command::Sweep(Box::new(Sweep { matching, within: Scope::ALL, action, dry_run: false }));
     center.ask(sweep(dead.clone(), SweepAction::Replay)).unwrap();
     assert_eq!(words(&mut center), ["replayed t", "fired t", "replayed t", "fired t"]);
     center.ask(sweep(Matching::Key { key: name("ann"), topic: None }, SweepAction::Shift(Shift::By(5)))).unwrap();

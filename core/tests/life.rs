@@ -5,8 +5,8 @@ mod center;
 
 use center::{Center, SHARD, START, at, name, task};
 use punctual_core::{
-    Answer, Command, Ending, Form, Millis, Reason, Refused, Reschedule, Ruling, ScheduleOutcome, Selected, Shift,
-    Standing, Task, Timestamp, Unit, view,
+    Ahead, Answer, Binding, Command, Ending, Form, Millis, Name, Reason, Refused, Reschedule, Ruling, ScheduleOutcome,
+    Selected, Shift, Standing, Task, Timestamp, TopicSettings, Unit, view,
 };
 
 #[test]
@@ -269,4 +269,51 @@ fn what_was_scheduled_a_year_ahead_is_counted_by_the_minute_when_its_month_comes
         Answer::Forecast(slots) => assert_eq!(slots.iter().map(|(_, count)| count).sum::<u64>(), 1),
         other => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn what_was_stored_when_dots_were_names_is_still_read_handed_out_and_deleted() {
+    let (one, two) = (Name::stored("."), Name::stored(".."));
+    let mut center = Center::new();
+    let feeds = Some(vec![Binding::all(name("t")), Binding::all(two.clone())]);
+    let settings = Box::new(TopicSettings { feeds, ..TopicSettings::default() });
+    center.ask(Command::PutTopic { name: two.clone(), settings }).unwrap();
+    center.schedule(Task { key: Some(two.clone()), ..Task::new(two.clone(), "body").id(one.clone()) });
+    center.restart();
+    let delivery = center.take_one();
+    assert_eq!((&delivery.topic, &delivery.id, delivery.key.as_ref()), (&two, &one, Some(&two)));
+    center.ask(Command::Acknowledge(delivery.lease)).unwrap();
+    center.restart();
+    let task = view::get(&*center.store, SHARD, &two, &one, center.now()).unwrap().expect("the other delivery is open");
+    assert_eq!(task.parts[0].queue.as_ref(), Some(&two));
+    assert!(center.shard.counts().queues.iter().any(|queue| queue.name == two && queue.ready == 1));
+    let deleted = center.ask(Command::DeleteTopic { name: two.clone(), force: true });
+    assert!(matches!(deleted, Ok(Answer::Deleted(1..))), "{deleted:?}");
+    center.restart();
+    assert!(center.shard.counts().topics.iter().all(|topic| topic.name != two));
+}
+
+#[test]
+fn a_forecast_of_some_topics_counts_theirs_and_leaves_out_what_it_did_not_reach() {
+    let mut center = Center::new();
+    let minute = 60_000;
+    let to_the_minute = minute - START % minute;
+    for number in 0..30 {
+        let topic = name(["own", "other", "other"][number % 3]);
+        let delay = to_the_minute + number as u64 / 10 * minute;
+        center.schedule(Task { topic, ..task(&number.to_string(), delay) });
+    }
+    center.pass(1);
+    let counted = |within: &Scope, mut budget: usize| {
+        let mut ahead = Ahead::new(center.now(), Unit::Minute, 4);
+        ahead.count(&*center.store, SHARD, within, &mut budget).unwrap();
+        let (slots, until) = ahead.into_slots();
+        (slots.into_iter().map(|(_, count)| count).collect::<Vec<u64>>(), until)
+    };
+    let own = Scope::of(["own".to_owned()]);
+    assert_eq!(counted(&Scope::ALL, 1_000), (vec![0, 10, 10, 10], None));
+    assert_eq!(counted(&own, 1_000), (vec![0, 4, 3, 3], None));
+    assert_eq!(counted(&own, 25), (vec![0, 4, 3], Some(at(to_the_minute + 2 * minute))));
+    assert_eq!(counted(&own, 5).0, [0], "a slot of which not all was counted is left out");
+    assert_eq!(counted(&own, 0).0, [0u64; 0]);
 }

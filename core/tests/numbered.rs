@@ -5,10 +5,10 @@ mod center;
 
 use center::{Center, SHARD, at, name, task};
 use punctual_core::store::{Bodies, Key, Position};
-use punctual_core::view::{self, Listing};
+use punctual_core::view::{self, Listing, Wanted};
 use punctual_core::{
-    Answer, Binding, Command, Delivery, Ending, Millis, Past, QueueSettings, Reason, Refused, Reply, RowId, Standing,
-    Take, Task, TimeRange, Timestamp, TopicSettings, What,
+    Answer, Binding, Command, Delivery, Ending, Millis, Past, QueueSettings, Reason, Refused, Reply, RowId, Scope,
+    Standing, Take, Task, TimeRange, Timestamp, TopicSettings, What,
 };
 
 /// The row of a task of topic `t`.
@@ -289,7 +289,14 @@ fn broadcast() -> (Center, RowId, Vec<RowId>) {
     center.put_topic("t", TopicSettings { feeds: Some(feeds.to_vec()), ..TopicSettings::default() });
     let task = row("a", center.schedule(task("a", 0)).number);
     let parts = Listing::Live { topic: None, state: None, wakes: TimeRange::ALL };
-    let listed = view::list(&*center.store, SHARD, &parts, Position::START, 9, Bodies::Without, center.now()).unwrap();
+    let listed = view::list(
+        &*center.store,
+        SHARD,
+        Wanted { listing: &parts, within: &Scope::ALL, limit: 9, bodies: Bodies::Without },
+        Position::START,
+        center.now(),
+    )
+    .unwrap();
     let numbers = listed.tasks.iter().map(|task| task.number).filter(|number| *number != task.number);
     let keys = ["p", "q"].map(|queue| task.key.in_queue(&name(queue)));
     let parts: Vec<RowId> = keys.into_iter().zip(numbers).map(|(key, number)| RowId { key, number }).collect();
@@ -339,7 +346,14 @@ fn rows_that_are_only_in_the_store_are_found() {
     assert_eq!(remove(&mut center, &rows[2], None), Ok(Answer::Removed(Ending::Cancelled)));
     assert_eq!(center.take_ids(), ["b"]);
     let dead = Listing::Dead { topic: None, queue: None, died: TimeRange::ALL };
-    let listed = view::list(&*center.store, SHARD, &dead, Position::START, 9, Bodies::Without, center.now()).unwrap();
+    let listed = view::list(
+        &*center.store,
+        SHARD,
+        Wanted { listing: &dead, within: &Scope::ALL, limit: 9, bodies: Bodies::Without },
+        Position::START,
+        center.now(),
+    )
+    .unwrap();
     assert!(listed.tasks.is_empty());
     assert_eq!(center.shard.counts().topics[0].history, 1);
 }

@@ -5,13 +5,13 @@ mod center;
 
 use center::{Center, at, name, task};
 use punctual_core::{
-    Answer, Command, Matching, Millis, QueueSettings, Rate, Refused, ShardConfig, Shift, Standing, Sweep, SweepAction,
-    Swept, Task, Timestamp, TopicSettings,
+    Answer, Command, Matching, Millis, QueueSettings, Rate, Refused, Scope, ShardConfig, Shift, Standing, Sweep,
+    SweepAction, Swept, Task, Timestamp, TopicSettings,
 };
 
 fn by_key(action: SweepAction, dry_run: bool) -> Command {
     let matching = Matching::Key { key: name("user-1"), topic: None };
-    Command::Sweep(Box::new(Sweep { matching, action, dry_run }))
+    Command::Sweep(Box::new(Sweep { matching, within: Scope::ALL, action, dry_run }))
 }
 
 #[test]

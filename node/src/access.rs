@@ -8,10 +8,12 @@
 
 use std::fmt;
 use std::str::FromStr;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
+use punctual_core::Scope;
 use serde::{Deserialize, Serialize};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
+use tokio::sync::watch;
 
 /// The name under which everybody goes who needs no token.
 const LOOPBACK: &str = "loopback";
@@ -24,7 +26,9 @@ pub enum Role {
     Produce,
     /// Reserves deliveries and settles them.
     Consume,
-    /// Looks at everything that its names fit; pauses and resumes, replays and purges.
+    /// Looks at everything that its names fit, and changes nothing.
+    View,
+    /// Looks as `View` does; pauses and resumes, replays and purges, cancels and moves tasks.
     Operate,
     /// May do everything: settings and deletion too.
     Admin,
@@ -32,16 +36,22 @@ pub enum Role {
 
 impl Role {
     /// All of them, the mightiest last.
-    pub const ALL: [Role; 4] = [Role::Produce, Role::Consume, Role::Operate, Role::Admin];
+    pub const ALL: [Role; 5] = [Role::Produce, Role::Consume, Role::View, Role::Operate, Role::Admin];
 
     /// Its word.
     pub fn as_str(self) -> &'static str {
         match self {
             Role::Produce => "produce",
             Role::Consume => "consume",
+            Role::View => "view",
             Role::Operate => "operate",
             Role::Admin => "admin",
         }
+    }
+
+    /// Whether who has this role may do what another one is needed for.
+    fn covers(self, other: Role) -> bool {
+        self == other || self == Role::Admin || (self == Role::Operate && other == Role::View)
     }
 }
 
@@ -53,7 +63,7 @@ impl fmt::Display for Role {
 
 /// A word that is not a [`Role`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not a role: use produce, consume, operate or admin")]
+#[error("{0:?} is not a role: use produce, consume, view, operate or admin")]
 pub struct BadRole(String);
 
 impl FromStr for Role {
@@ -82,11 +92,20 @@ pub fn hash_secret(secret: &str) -> [u8; 32] {
     *blake3::hash(secret.as_bytes()).as_bytes()
 }
 
+/// A token, and the names that its patterns fit.
+#[derive(Debug)]
+struct Known {
+    token: Token,
+    scope: Scope,
+}
+
+/// All tokens that are let in; `None`: everybody may do everything.
+type Tokens = Option<Arc<[Arc<Known>]>>;
+
 /// Who is let in. That can be replaced while doors are open.
 #[derive(Debug)]
 pub struct Access {
-    /// `None`: everybody may do everything.
-    tokens: RwLock<Option<Arc<[Arc<Token>]>>>,
+    tokens: watch::Sender<Tokens>,
 }
 
 /// Why somebody is not let in.
@@ -103,46 +122,55 @@ pub enum Denied {
 impl Access {
     /// Everybody may do everything; right where only this machine can connect.
     pub fn open() -> Access {
-        Access { tokens: RwLock::new(None) }
+        Access { tokens: watch::Sender::new(None) }
     }
 
     /// Only who shows one of these tokens is let in. Without tokens that is nobody.
     pub fn with_tokens(tokens: Vec<Token>) -> Access {
-        Access { tokens: RwLock::new(Some(tokens.into_iter().map(Arc::new).collect())) }
+        let access = Access::open();
+        access.replace(tokens);
+        access
     }
 
-    /// From now on, the same as if it had been made with these tokens. What was granted before stays granted
-    /// to the requests that are under way.
+    /// From now on, the same as if it had been made with these tokens. A request that is being carried out goes on;
+    /// what lasts longer watches [`until_withdrawn`](Access::until_withdrawn).
     pub fn replace(&self, tokens: Vec<Token>) {
-        let tokens = tokens.into_iter().map(Arc::new).collect();
-        *self.tokens.write().unwrap_or_else(PoisonError::into_inner) = Some(tokens);
+        let known = |token: Token| Arc::new(Known { scope: Scope::of(token.topics.iter().cloned()), token });
+        self.tokens.send_replace(Some(tokens.into_iter().map(known).collect()));
     }
 
-    fn tokens(&self) -> Option<Arc<[Arc<Token>]>> {
-        self.tokens.read().unwrap_or_else(PoisonError::into_inner).clone()
+    fn tokens(&self) -> Tokens {
+        self.tokens.borrow().clone()
     }
 
     /// Whether everybody may do everything.
     pub fn is_open(&self) -> bool {
-        self.tokens().is_none()
+        self.tokens.borrow().is_none()
+    }
+
+    /// Waits until what was granted is not any more: the token was revoked or is for something else now, or one is
+    /// needed where none was.
+    pub async fn until_withdrawn(&self, grant: &Grant) {
+        // The other end is here, so this ends by what is waited for and by nothing else.
+        _ = self.tokens.subscribe().wait_for(|tokens| !grant.is_among(tokens)).await;
     }
 
     /// Says what the one who shows this secret may do.
     pub fn check(&self, presented: Option<&str>) -> Result<Grant, Denied> {
-        let Some(tokens) = self.tokens() else { return Ok(Grant { token: None }) };
+        let Some(tokens) = self.tokens() else { return Ok(Grant { known: None }) };
         let hash = hash_secret(presented.ok_or(Denied::Missing)?);
         let mut found = u32::MAX;
         let mut any = Choice::from(0);
-        for (index, token) in (0..).zip(tokens.iter()) {
-            let same = hash[..].ct_eq(&token.hash[..]);
+        for (index, known) in (0..).zip(tokens.iter()) {
+            let same = hash[..].ct_eq(&known.token.hash[..]);
             found.conditional_assign(&index, same);
             any |= same;
         }
         if !bool::from(any) {
             return Err(Denied::Unknown);
         }
-        let token = tokens.get(found as usize).ok_or(Denied::Unknown)?;
-        Ok(Grant { token: Some(Arc::clone(token)) })
+        let known = tokens.get(found as usize).ok_or(Denied::Unknown)?;
+        Ok(Grant { known: Some(Arc::clone(known)) })
     }
 }
 
@@ -150,43 +178,45 @@ impl Access {
 #[derive(Clone, Debug)]
 pub struct Grant {
     /// `None`: everything.
-    token: Option<Arc<Token>>,
+    known: Option<Arc<Known>>,
 }
 
 impl Grant {
     /// Whether this may be done: a role, and the topic or queue it is about, if it is about one. What is
-    /// about none, such as the whole node, needs the role alone.
+    /// about none needs the role alone, and is shown and done only as far as the [`scope`](Grant::scope) goes.
     pub fn may(&self, role: Role, name: Option<&str>) -> bool {
-        let Some(token) = &self.token else { return true };
-        let has_role = token.roles.iter().any(|has| *has == role || *has == Role::Admin);
-        has_role && name.is_none_or(|name| token.topics.iter().any(|pattern| fits(pattern, name)))
+        let Some(known) = &self.known else { return true };
+        let has_role = known.token.roles.iter().any(|has| has.covers(role));
+        has_role && name.is_none_or(|name| known.scope.fits(name))
+    }
+
+    /// The topics and queues it is good for.
+    pub fn scope(&self) -> &Scope {
+        self.known.as_ref().map_or(&Scope::ALL, |known| &known.scope)
     }
 
     /// Who it is, for the logs.
     pub fn name(&self) -> &str {
-        self.token.as_ref().map_or(LOOPBACK, |token| &token.name)
+        self.known.as_ref().map_or(LOOPBACK, |known| &known.token.name)
     }
-}
 
-/// Whether a name fits a pattern in which `*` stands for any characters, also none.
-fn fits(pattern: &str, name: &str) -> bool {
-    let mut pieces = pattern.split('*');
-    let Some(mut rest) = pieces.next().and_then(|first| name.strip_prefix(first)) else { return false };
-    let mut pieces = pieces.peekable();
-    if pieces.peek().is_none() {
-        return rest.is_empty();
+    /// What it is good for, as the token says.
+    pub fn roles(&self) -> &[Role] {
+        self.known.as_ref().map_or(&[Role::Admin], |known| &known.token.roles)
     }
-    while let Some(piece) = pieces.next() {
-        if pieces.peek().is_none() {
-            return rest.ends_with(piece);
-        }
-        // The first place is the best: it leaves the most for the pieces after it.
-        match rest.find(piece) {
-            Some(place) => rest = &rest[place + piece.len()..],
-            None => return false,
+
+    /// For which topics and queues, as the token says.
+    pub fn patterns(&self) -> Vec<String> {
+        self.known.as_ref().map_or_else(|| vec!["*".into()], |known| known.token.topics.clone())
+    }
+
+    fn is_among(&self, tokens: &Tokens) -> bool {
+        match (&self.known, tokens) {
+            (None, None) => true,
+            (Some(known), Some(tokens)) => tokens.iter().any(|other| other.token == known.token),
+            _ => false,
         }
     }
-    true
 }
 
 #[cfg(test)]
@@ -247,6 +277,15 @@ mod tests {
     }
 
     #[test]
+    fn who_views_looks_and_who_operates_may_look_too() {
+        let view = grant(&[Role::View], &["*"]);
+        assert!(view.may(Role::View, Some("orders")));
+        assert!(Role::ALL.into_iter().all(|role| role == Role::View || !view.may(role, Some("orders"))));
+        assert!(grant(&[Role::Operate], &["*"]).may(Role::View, None));
+        assert!(!grant(&[Role::Produce, Role::Consume], &["*"]).may(Role::View, None));
+    }
+
+    #[test]
     fn a_role_is_good_for_itself_alone() {
         let produce = grant(&[Role::Produce], &["*"]);
         assert!(produce.may(Role::Produce, Some("orders")));
@@ -268,40 +307,42 @@ mod tests {
         let nothing = grant(&[Role::Admin], &[]);
         assert!(!nothing.may(Role::Produce, Some("orders")));
         assert!(nothing.may(Role::Operate, None));
+        assert!(!nothing.scope().fits("orders"));
+    }
+
+    /// Whether what was granted is withdrawn; it is told at once or not at all.
+    fn is_withdrawn(access: &Access, grant: &Grant) -> bool {
+        let mut waiting = std::pin::pin!(access.until_withdrawn(grant));
+        waiting.as_mut().poll(&mut std::task::Context::from_waker(std::task::Waker::noop())).is_ready()
     }
 
     #[test]
-    fn a_star_stands_for_any_characters() {
-        let yes = [
-            ("*", ""),
-            ("*", "orders"),
-            ("orders", "orders"),
-            ("orders*", "orders"),
-            ("orders*", "orders-unpaid"),
-            ("*-late", "a-late"),
-            ("a*c", "ac"),
-            ("a*c", "abcbc"),
-            ("a*b*c", "a-b-b-c"),
-            ("**", "x"),
-            ("a*é", "aéé"),
-        ];
-        for (pattern, name) in yes {
-            assert!(fits(pattern, name), "{pattern} {name}");
+    fn what_was_granted_is_withdrawn_when_its_token_goes_or_changes() {
+        let orders = || token("a", "secret", &[Role::View], &["orders"]);
+        let access = Access::with_tokens(vec![orders()]);
+        let grant = access.check(Some("secret")).unwrap();
+        assert!(!is_withdrawn(&access, &grant));
+        access.replace(vec![token("b", "other", &[Role::Admin], &["*"]), orders()]);
+        assert!(!is_withdrawn(&access, &grant), "the tokens of others do not matter");
+        for changed in [
+            token("a", "secret", &[Role::View], &["coupons"]),
+            token("a", "secret", &[Role::Consume], &["orders"]),
+            token("a", "new", &[Role::View], &["orders"]),
+        ] {
+            access.replace(vec![changed]);
+            assert!(is_withdrawn(&access, &grant));
         }
-        let no = [
-            ("", "orders"),
-            ("orders", "orders-unpaid"),
-            ("orders*", "order"),
-            ("*-late", "a-later"),
-            ("a*a", "a"),
-            ("a*b*c", "a-c-b"),
-            ("ab*bc", "abc"),
-            ("Orders", "orders"),
-            ("a.c", "abc"),
-        ];
-        for (pattern, name) in no {
-            assert!(!fits(pattern, name), "{pattern} {name}");
-        }
+        access.replace(Vec::new());
+        assert!(is_withdrawn(&access, &grant));
+    }
+
+    #[test]
+    fn what_an_open_door_granted_is_withdrawn_when_tokens_are_made() {
+        let access = Access::open();
+        let grant = access.check(None).unwrap();
+        assert!(!is_withdrawn(&access, &grant));
+        access.replace(vec![token("a", "secret", &[Role::Admin], &["*"])]);
+        assert!(is_withdrawn(&access, &grant));
     }
 
     #[test]
@@ -311,7 +352,7 @@ mod tests {
         }
         assert_eq!(
             "root".parse::<Role>().unwrap_err().to_string(),
-            "\"root\" is not a role: use produce, consume, operate or admin"
+            "\"root\" is not a role: use produce, consume, view, operate or admin"
         );
     }
 }

@@ -80,7 +80,7 @@ pub use block_on::block_on;
 pub use clock::SystemClock;
 pub use config::NodeConfig;
 pub use error::{Error, StartError};
-pub use handle::{Act, Acting, Done, Handle, Settle, Settled};
+pub use handle::{Act, Acting, Done, Handle, Settle, Settled, Slots};
 pub use listing::{BadCursor, Cursor, Page};
 pub use node::Node;
 pub use numbers::Number;

@@ -4,8 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use punctual_core::Timestamp;
-use punctual_core::store::{Bodies, Position, ShardId, Store, StoreError};
-use punctual_core::view::{self, Listed, Listing, TaskView};
+use punctual_core::store::{Position, ShardId, Store, StoreError};
+use punctual_core::view::{self, Listed, Listing, TaskView, Wanted};
 
 /// Where a list goes on: one position for each shard, `None` where it is at its end. As text it can
 /// travel through a door and back.
@@ -76,18 +76,12 @@ struct Part {
 type Order = (Position, usize);
 
 /// Reads one page.
-pub(crate) fn list(
-    store: &dyn Store,
-    listing: &Listing,
-    cursor: &Cursor,
-    limit: usize,
-    bodies: Bodies,
-    now: Timestamp,
-) -> Result<Page, StoreError> {
+pub(crate) fn list(store: &dyn Store, wanted: Wanted<'_>, cursor: &Cursor, now: Timestamp) -> Result<Page, StoreError> {
+    let Wanted { listing, limit, .. } = wanted;
     let mut parts = Vec::new();
     for (shard, from) in cursor.0.iter().enumerate() {
         if let Some(from) = *from {
-            let listed = list_shard(store, listing, ShardId(shard as u16), from, limit, bodies, now)?;
+            let listed = list_shard(store, wanted, ShardId(shard as u16), from, now)?;
             parts.push(Part { shard, listed });
         }
     }
@@ -116,18 +110,16 @@ pub(crate) fn list(
 
 fn list_shard(
     store: &dyn Store,
-    listing: &Listing,
+    wanted: Wanted<'_>,
     shard: ShardId,
     from: Position,
-    limit: usize,
-    bodies: Bodies,
     now: Timestamp,
 ) -> Result<Listed, StoreError> {
-    let mut listed = view::list(store, shard, listing, from, limit, bodies, now)?;
+    let mut listed = view::list(store, shard, wanted, from, now)?;
     // Tasks of a key are numbered, and a number does not say where it stands among those of other
     // shards. So at least one task is needed; nothing but its own deliveries stands between.
-    while let (Listing::Key { .. }, true, Some(from)) = (listing, listed.tasks.is_empty(), listed.next) {
-        listed = view::list(store, shard, listing, from, limit, bodies, now)?;
+    while let (Listing::Key { .. }, true, Some(from)) = (wanted.listing, listed.tasks.is_empty(), listed.next) {
+        listed = view::list(store, shard, wanted, from, now)?;
     }
     Ok(listed)
 }

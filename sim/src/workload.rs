@@ -6,8 +6,8 @@ use bytes::Bytes;
 use punctual_core::store::{Key, ShardId};
 use punctual_core::{
     Answer, Backoff, Binding, Command, Delivery, Form, Matching, Millis, Name, Order, Overflow, Pattern, QueueSettings,
-    Refused, Reply, Reschedule, Retry, RowId, Schedule, Selected, Shift, Sweep, SweepAction, Take, Task, TimeRange,
-    Timestamp, TopicSettings, When,
+    Refused, Reply, Reschedule, Retry, RowId, Schedule, Scope, Selected, Shift, Sweep, SweepAction, Take, Task,
+    TimeRange, Timestamp, TopicSettings, When,
 };
 
 use crate::clock::{EPOCH, Moment};
@@ -290,7 +290,7 @@ impl Workload {
             _ => (Matching::History { topic: name("plain"), finished: all }, SweepAction::Replay),
         };
         let dry_run = self.rng.percent(20);
-        self.everywhere(Command::Sweep(Box::new(Sweep { matching, action, dry_run })))
+        self.everywhere(Command::Sweep(Box::new(Sweep { matching, within: Scope::ALL, action, dry_run })))
     }
 
     fn pause(&mut self, moment: Moment) -> Vec<Demand> {

@@ -223,6 +223,9 @@ impl<R> Shard<R> {
 
     fn matches(&self, slot: Slot, sweep: &Sweep) -> bool {
         let row = &self.desk[slot];
+        if !sweep.within.fits(row.key.topic()) {
+            return false;
+        }
         match &sweep.matching {
             Matching::Key { key, topic } => {
                 let of_topic = topic.as_ref().is_none_or(|topic| row.key.topic() == topic.as_str());

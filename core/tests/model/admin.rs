@@ -89,7 +89,7 @@ impl Model {
     }
 
     pub fn sweep(&mut self, sweep: &Sweep) -> Reply {
-        let mut matching = self.those(|row| row.matches(&sweep.matching));
+        let mut matching = self.those(|row| sweep.within.fits(&row.topic) && row.matches(&sweep.matching));
         if let Matching::Key { .. } = sweep.matching {
             matching.sort_unstable();
         }

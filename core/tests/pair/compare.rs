@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 
 use punctual_core::store::{Bodies, Key, Position, Table};
-use punctual_core::view::{self, Listing, TaskView};
-use punctual_core::{Event, Forward, Reply, TimeRange, Unit};
+use punctual_core::view::{self, Listing, TaskView, Wanted};
+use punctual_core::{Event, Forward, Reply, Scope, TimeRange, Unit};
 
 use super::numbers::{bare_reply, bare_view};
 use super::{Pair, SHARD, translate};
@@ -98,23 +98,28 @@ impl Pair {
             (Listing::History { topic: None, finished: all }, Table::History),
         ];
         for (listing, table) in listings {
-            let actual = self.pages(&listing, Bodies::Without);
+            let actual = self.pages(&listing, &Scope::ALL, Bodies::Without);
             self.compare_views(&actual, &self.model.table(table), &listing);
+            let within = translate::all_but(Some(1));
+            let own = self.pages(&listing, &within, Bodies::Without);
+            let expected: Vec<TaskView> = actual.into_iter().filter(|task| within.fits(&task.topic)).collect();
+            assert_eq!(own, expected, "{listing:?} within {within:?}");
         }
         for key in (0..3).map(translate::key) {
             for table in [Table::Live, Table::Dead, Table::History] {
                 let listing = Listing::Key { key: key.clone(), table };
-                let actual = self.pages(&listing, Bodies::With);
+                let actual = self.pages(&listing, &Scope::ALL, Bodies::With);
                 self.compare_views(&actual, &self.model.of_key(&key, table), &listing);
             }
         }
     }
 
-    fn pages(&self, listing: &Listing, bodies: Bodies) -> Vec<TaskView> {
+    fn pages(&self, listing: &Listing, within: &Scope, bodies: Bodies) -> Vec<TaskView> {
         let mut tasks = Vec::new();
         let mut from = Some(Position::START);
         while let Some(position) = from {
-            let page = view::list(&*self.store, SHARD, listing, position, 3, bodies, self.now);
+            let page =
+                view::list(&*self.store, SHARD, Wanted { listing, within, limit: 3, bodies }, position, self.now);
             let page = page.expect("the memory store works");
             tasks.extend(page.tasks);
             from = page.next;

@@ -185,17 +185,21 @@ pub enum Ask {
     CancelKey {
         key: u8,
         topic: Option<u8>,
+        /// For somebody who has nothing to do with this topic.
+        without: Option<u8>,
         dry_run: bool,
     },
     ShiftKey {
         key: u8,
         topic: Option<u8>,
+        without: Option<u8>,
         by: Moving,
         dry_run: bool,
     },
     /// Dead letters of the last so many milliseconds.
     SweepDead {
         topic: Option<u8>,
+        without: Option<u8>,
         queue: Option<u8>,
         last: u64,
         purge: bool,
@@ -338,12 +342,17 @@ fn long_ask() -> impl Strategy<Value = Ask> {
     let dry = || prop::bool::weighted(0.2);
     let topic = || prop::option::weighted(0.3, 0u8..3);
     prop_oneof![
-        3 => (0u8..3, topic(), dry()).prop_map(|(key, topic, dry_run)| Ask::CancelKey { key, topic, dry_run }),
-        3 => (0u8..3, topic(), moving(), dry()).prop_map(|(key, topic, by, dry_run)| {
-            Ask::ShiftKey { key, topic, by, dry_run }
+        3 => (0u8..3, topic(), topic(), dry()).prop_map(|(key, topic, without, dry_run)| {
+            Ask::CancelKey { key, topic, without, dry_run }
         }),
-        3 => (topic(), prop::option::weighted(0.3, 0u8..4), short(), any::<bool>(), dry())
-            .prop_map(|(topic, queue, last, purge, dry_run)| Ask::SweepDead { topic, queue, last, purge, dry_run }),
+        3 => (0u8..3, topic(), topic(), moving(), dry()).prop_map(|(key, topic, without, by, dry_run)| {
+            Ask::ShiftKey { key, topic, without, by, dry_run }
+        }),
+        3 => (topic(), topic(), prop::option::weighted(0.3, 0u8..4), short(), any::<bool>(), dry()).prop_map(
+            |(topic, without, queue, last, purge, dry_run)| {
+                Ask::SweepDead { topic, without, queue, last, purge, dry_run }
+            }
+        ),
         2 => (0u8..3, short(), dry()).prop_map(|(topic, last, dry_run)| Ask::ReplayHistory { topic, last, dry_run }),
         1 => (0u8..3, any::<bool>()).prop_map(|(topic, force)| Ask::DeleteTopic(topic, force)),
         2 => (0u8..4, any::<bool>()).prop_map(|(queue, force)| Ask::DeleteQueue(queue, force)),

@@ -7,8 +7,8 @@ use proptest::sample::Index;
 use punctual_core::store::{Key, Table};
 use punctual_core::{
     Answer, Back, Backoff, Binding, Choice, Command, Form, Matching, Millis, Name, Order, Overflow, Pattern,
-    QueueSettings, Reply, Reschedule, Reserve, Retry, RowId, Schedule, Selected, Shift, Sweep, SweepAction, Take, Task,
-    TimeRange, Timestamp, TopicSettings, Unit, When,
+    QueueSettings, Reply, Reschedule, Reserve, Retry, RowId, Schedule, Scope, Selected, Shift, Sweep, SweepAction,
+    Take, Task, TimeRange, Timestamp, TopicSettings, Unit, When,
 };
 
 use super::numbers::Known;
@@ -20,6 +20,12 @@ const FIXED: u64 = 1_700_000_000_000;
 
 pub fn topic(index: u8) -> Name {
     name(["a", "b", "c"][usize::from(index)])
+}
+
+/// The scope of somebody who has nothing to do with a topic.
+pub fn all_but(index: Option<u8>) -> Scope {
+    let others = |without: u8| (0..3).filter(move |other| *other != without).map(|other| topic(other).to_string());
+    index.map_or(Scope::ALL, |index| Scope::of(others(index)))
 }
 
 /// Two queues share their names with topics, two do not.
@@ -293,22 +299,26 @@ impl Pair {
     fn sweep(&self, ask: &Ask) -> Sweep {
         let last = |millis: u64| TimeRange { from: self.now.minus(Millis(millis)), until: Timestamp::NEVER };
         match ask {
-            Ask::CancelKey { key: group, topic: of, dry_run } => Sweep {
+            Ask::CancelKey { key: group, topic: of, without, dry_run } => Sweep {
+                within: all_but(*without),
                 matching: Matching::Key { key: key(*group), topic: of.map(topic) },
                 action: SweepAction::Cancel,
                 dry_run: *dry_run,
             },
-            Ask::ShiftKey { key: group, topic: of, by, dry_run } => Sweep {
+            Ask::ShiftKey { key: group, topic: of, without, by, dry_run } => Sweep {
+                within: all_but(*without),
                 matching: Matching::Key { key: key(*group), topic: of.map(topic) },
                 action: SweepAction::Shift(self.shift(*by)),
                 dry_run: *dry_run,
             },
-            Ask::SweepDead { topic: of, queue: within, last: millis, purge, dry_run } => Sweep {
+            Ask::SweepDead { topic: of, without, queue: within, last: millis, purge, dry_run } => Sweep {
+                within: all_but(*without),
                 matching: Matching::Dead { topic: of.map(topic), queue: within.map(queue), died: last(*millis) },
                 action: if *purge { SweepAction::Purge } else { SweepAction::Replay },
                 dry_run: *dry_run,
             },
             Ask::ReplayHistory { topic: of, last: millis, dry_run } => Sweep {
+                within: Scope::ALL,
                 matching: Matching::History { topic: topic(*of), finished: last(*millis) },
                 action: SweepAction::Replay,
                 dry_run: *dry_run,

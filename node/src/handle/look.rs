@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use punctual_core::store::{Bodies, Store, StoreError};
-use punctual_core::view::{self, Listing, TaskView};
-use punctual_core::{Answer, Command, Counts, Name, Refused, Timestamp, Unit};
+use punctual_core::store::{Bodies, ShardId, Store, StoreError};
+use punctual_core::view::{self, Listing, TaskView, Wanted};
+use punctual_core::{Ahead, Answer, Command, Counts, Name, Refused, Scope, Timestamp, Unit};
 use tokio::sync::oneshot;
 
 use super::{Handle, answered};
@@ -13,6 +13,12 @@ use crate::inbox::Inbox;
 use crate::listing::{Cursor, Page, list};
 use crate::stats::Stats;
 use crate::watch::Watch;
+
+/// How many rows are looked at for a forecast of some topics.
+const COUNTED: usize = 100_000;
+
+/// The slots of a forecast by their beginnings, and where those begin that were not counted, if there are any.
+pub type Slots = (Vec<(Timestamp, u64)>, Option<Timestamp>);
 
 impl Handle {
     /// Looks at one task.
@@ -32,14 +38,29 @@ impl Handle {
         limit: usize,
         bodies: Bodies,
     ) -> Result<Page, Error> {
+        self.list_within(&Scope::ALL, listing, from, limit, bodies).await
+    }
+
+    /// The same for tasks of topics in a scope.
+    pub async fn list_within(
+        &self,
+        within: &Scope,
+        listing: Listing,
+        from: Option<Cursor>,
+        limit: usize,
+        bodies: Bodies,
+    ) -> Result<Page, Error> {
         let shards = self.shared.config.shards;
         let cursor = from.unwrap_or_else(|| Cursor::start(shards));
         if cursor.shards() != usize::from(shards) {
             let message = "this cursor does not belong to this node: begin the list anew";
             return self.counted(Err(Refused::BadSettings(message.into()).into()));
         }
-        let now = self.now();
-        self.counted(self.read(move |store| list(store, &listing, &cursor, limit, bodies, now)).await)
+        let (now, within) = (self.now(), within.clone());
+        let look = move |store: &dyn Store| {
+            list(store, Wanted { listing: &listing, within: &within, limit, bodies }, &cursor, now)
+        };
+        self.counted(self.read(look).await)
     }
 
     /// How much there is, by topic, queue and state.
@@ -60,6 +81,23 @@ impl Handle {
     /// first slot is the one that is running.
     pub async fn forecast(&self, unit: Unit, slots: usize) -> Result<Vec<(Timestamp, u64)>, Error> {
         self.counted(self.look_ahead(unit, slots).await)
+    }
+
+    /// The same for deliveries of topics in a scope. These are counted when somebody asks, up to a bound: slots that were
+    /// not counted are left out, and the instant is told at which they begin.
+    pub async fn forecast_within(&self, within: &Scope, unit: Unit, slots: usize) -> Result<Slots, Error> {
+        if within.is_all() {
+            return Ok((self.forecast(unit, slots).await?, None));
+        }
+        let (shards, now, within) = (self.shared.config.shards, self.now(), within.clone());
+        let count = move |store: &dyn Store| {
+            let mut ahead = Ahead::new(now, unit, slots);
+            for shard in (0..shards).map(ShardId) {
+                ahead.count(store, shard, &within, &mut (COUNTED / usize::from(shards)))?;
+            }
+            Ok(ahead.into_slots())
+        };
+        self.counted(self.read(count).await)
     }
 
     async fn look_ahead(&self, unit: Unit, slots: usize) -> Result<Vec<(Timestamp, u64)>, Error> {

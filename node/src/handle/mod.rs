@@ -10,6 +10,7 @@ mod rows;
 mod tasks;
 
 pub use consume::{Settle, Settled};
+pub use look::Slots;
 pub use rows::{Act, Acting, Done};
 
 use std::fmt;

@@ -2,8 +2,8 @@
 
 use punctual_core::store::ShardId;
 use punctual_core::{
-    Answer, Command, Matching, Name, Reschedule, Ruling, Schedule, Scheduled, Selected, Shift, Sweep, SweepAction,
-    Swept, Task, TimeRange, Timestamp,
+    Answer, Command, Matching, Name, Reschedule, Ruling, Schedule, Scheduled, Scope, Selected, Shift, Sweep,
+    SweepAction, Swept, Task, TimeRange, Timestamp,
 };
 
 use super::{Handle, answered};
@@ -53,7 +53,7 @@ impl Handle {
     /// Cancels all tasks of a key, maybe of one topic only. A dry run only counts.
     pub async fn cancel_key(&self, key: &Name, topic: Option<&Name>, dry_run: bool) -> Result<Swept, Error> {
         let matching = Matching::Key { key: key.clone(), topic: topic.cloned() };
-        self.sweep(Sweep { matching, action: SweepAction::Cancel, dry_run }).await
+        self.sweep(Sweep { matching, within: Scope::ALL, action: SweepAction::Cancel, dry_run }).await
     }
 
     /// Moves the due times of all tasks of a key, maybe of one topic only. A dry run only counts.
@@ -65,7 +65,7 @@ impl Handle {
         dry_run: bool,
     ) -> Result<Swept, Error> {
         let matching = Matching::Key { key: key.clone(), topic: topic.cloned() };
-        self.sweep(Sweep { matching, action: SweepAction::Shift(shift), dry_run }).await
+        self.sweep(Sweep { matching, within: Scope::ALL, action: SweepAction::Shift(shift), dry_run }).await
     }
 
     /// Hands a dead letter or a finished task out again.
@@ -90,7 +90,7 @@ impl Handle {
         dry_run: bool,
     ) -> Result<Swept, Error> {
         let matching = Matching::Dead { topic: topic.cloned(), queue: queue.cloned(), died };
-        self.sweep(Sweep { matching, action: SweepAction::Replay, dry_run }).await
+        self.sweep(Sweep { matching, within: Scope::ALL, action: SweepAction::Replay, dry_run }).await
     }
 
     /// Removes all dead letters that match. A dry run only counts.
@@ -102,13 +102,13 @@ impl Handle {
         dry_run: bool,
     ) -> Result<Swept, Error> {
         let matching = Matching::Dead { topic: topic.cloned(), queue: queue.cloned(), died };
-        self.sweep(Sweep { matching, action: SweepAction::Purge, dry_run }).await
+        self.sweep(Sweep { matching, within: Scope::ALL, action: SweepAction::Purge, dry_run }).await
     }
 
     /// Hands a topic's finished tasks of a time range out again. A dry run only counts.
     pub async fn replay_history(&self, topic: &Name, finished: TimeRange, dry_run: bool) -> Result<Swept, Error> {
         let matching = Matching::History { topic: topic.clone(), finished };
-        self.sweep(Sweep { matching, action: SweepAction::Replay, dry_run }).await
+        self.sweep(Sweep { matching, within: Scope::ALL, action: SweepAction::Replay, dry_run }).await
     }
 
     /// Changes all that match, in all shards. On an error some shards may have done it; doing it

@@ -70,8 +70,7 @@ pub(super) fn count(topics: &mut BTreeMap<Name, Happened>, events: &[Event]) {
     for events in events.chunk_by(|one, other| one.task.topic() == other.task.topic()) {
         let topic = events[0].task.topic();
         if !topics.contains_key(topic) {
-            let topic = Name::new(topic).expect("a task's topic is a name");
-            topics.insert(topic, Happened::default());
+            topics.insert(Name::stored(topic), Happened::default());
         }
         let happened = topics.get_mut(topic).expect("it was just made sure of");
         events.iter().for_each(|event| happened.count(&event.what));
