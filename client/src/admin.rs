@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use http::Method;
 use punctual_wire::{
-    Deleted, Forecast, List, Page, PauseQueue, QueueInfo, QueueList, QueueSettings, Selection, Stats, Swept, TopicInfo,
-    TopicList, TopicSettings, Unit,
+    Deleted, Forecast, List, Me, Page, PauseQueue, QueueInfo, QueueList, QueueSettings, Selection, Stats, Swept,
+    TopicInfo, TopicList, TopicSettings, Unit,
 };
 use serde::Serialize;
 
@@ -113,6 +113,11 @@ impl Client {
     pub async fn ready(&self) -> Result<(), Error> {
         self.send(Method::GET, Path::of_server("readyz"), Bytes::new(), Repeat::Unsent).await?;
         Ok(())
+    }
+
+    /// Who the server takes this client for, what it may do there, and what time it is there.
+    pub async fn me(&self) -> Result<Me, Error> {
+        self.read(Path::new("me")).await
     }
 
     /// How the server has been working since it started.

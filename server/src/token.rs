@@ -19,7 +19,7 @@ pub enum TokenCommand {
         /// Whom it is for; it stands in logs.
         #[arg(long)]
         name: String,
-        /// What it is good for: produce, consume, operate or admin. May be given several times.
+        /// What it is good for: produce, consume, view, operate or admin. May be given several times.
         #[arg(long = "role", required = true, value_name = "ROLE")]
         roles: Vec<Role>,
         /// For which topics and queues; `*` stands for any characters. May be given several times.

@@ -97,7 +97,11 @@ pub struct ShiftKey {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(
         feature = "openapi",
-        schema(min_length = 1, max_length = 255, pattern = "^[^\\u0000-\\u0020\\u007f-\\u00a0]+$")
+        schema(
+            min_length = 1,
+            max_length = 255,
+            pattern = "^(\\.{0,2}[^\\u0000-\\u0020.\\u007f-\\u00a0]|\\.{3})[^\\u0000-\\u0020\\u007f-\\u00a0]*$"
+        )
     )]
     pub topic: Option<String>,
     /// Only count.
@@ -115,14 +119,22 @@ pub struct Selection {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(
         feature = "openapi",
-        schema(min_length = 1, max_length = 255, pattern = "^[^\\u0000-\\u0020\\u007f-\\u00a0]+$")
+        schema(
+            min_length = 1,
+            max_length = 255,
+            pattern = "^(\\.{0,2}[^\\u0000-\\u0020.\\u007f-\\u00a0]|\\.{3})[^\\u0000-\\u0020\\u007f-\\u00a0]*$"
+        )
     )]
     pub topic: Option<String>,
     /// Only of this queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(
         feature = "openapi",
-        schema(min_length = 1, max_length = 255, pattern = "^[^\\u0000-\\u0020\\u007f-\\u00a0]+$")
+        schema(
+            min_length = 1,
+            max_length = 255,
+            pattern = "^(\\.{0,2}[^\\u0000-\\u0020.\\u007f-\\u00a0]|\\.{3})[^\\u0000-\\u0020\\u007f-\\u00a0]*$"
+        )
     )]
     pub queue: Option<String>,
     /// Only those that died or finished from this instant on.
@@ -170,6 +182,10 @@ pub struct Forecast {
     pub unit: Unit,
     /// The slots, the running one first.
     pub slots: Vec<ForecastSlot>,
+    /// Slots from here on are left out. For a token that is bound to topics their deliveries are counted when it asks, and
+    /// there were too many to look at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted_until: Option<Time>,
 }
 
 /// One slot of the forecast.
@@ -182,7 +198,8 @@ pub struct ForecastSlot {
     pub due: u64,
 }
 
-/// How a server has been working since it started.
+/// How a server has been working since it started. A token that is bound to topics is told of these, and not of the
+/// server as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Stats {
@@ -193,23 +210,31 @@ pub struct Stats {
     /// When it started.
     pub started_at: Time,
     /// How late deliveries were handed over, in microseconds after they were due.
-    pub lateness_micros: Distribution,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lateness_micros: Option<Distribution>,
     /// How long it took to make a commit durable, in microseconds.
-    pub commit_micros: Distribution,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit_micros: Option<Distribution>,
     /// How many rows each commit changed.
-    pub commit_changes: Distribution,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit_changes: Option<Distribution>,
     /// How many commits failed.
-    pub failed_commits: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed_commits: Option<u64>,
     /// How many answers were given.
-    pub answers: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answers: Option<u64>,
     /// How many consumers wait.
-    pub waiting_consumers: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting_consumers: Option<u64>,
     /// How many requests wait to be looked at.
-    pub waiting_requests: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting_requests: Option<u64>,
     /// What happened, by topic.
     pub topics: BTreeMap<String, Happened>,
     /// How often a request was refused, by the code of the problem.
-    pub refusals: BTreeMap<String, u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refusals: Option<BTreeMap<String, u64>>,
     /// What the store takes, by what it is for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub store: Option<StoreSize>,

@@ -11,6 +11,7 @@ mod bytes;
 mod event;
 mod lease;
 mod list;
+mod me;
 #[cfg(feature = "openapi")]
 mod name;
 mod object;
@@ -28,6 +29,7 @@ pub use bytes::Base64;
 pub use event::Event;
 pub use lease::{Action, Actions, Deliveries, Delivery, Do, Reserve, Settled, SettledOutcome, Settlements};
 pub use list::{DeliveryInfo, List, ListState, Page, Past, TaskInfo};
+pub use me::{Me, Role};
 #[cfg(feature = "openapi")]
 pub use name::Name;
 pub use problem::{Answer, Problem};

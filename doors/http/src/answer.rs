@@ -1,10 +1,15 @@
-//! What every request passes on its way to the routes and back: logging, and packing of long answers.
+//! What every request passes on its way to the routes and back: logging, packing of long answers, and the look at
+//! whom it is meant for.
 
 use std::convert::Infallible;
+use std::future::{Ready, ready};
+use std::task::{Context, Poll};
 use std::time::Instant;
 
 use axum::Router;
 use axum::body::Body;
+use axum::response::IntoResponse;
+use futures_util::future::Either;
 use http::{HeaderMap, Request, Response};
 use hyper::body::Incoming;
 use tower::Service;
@@ -12,6 +17,7 @@ use tower_http::compression::predicate::{And, NotForContentType, Predicate, Size
 use tower_http::compression::{Compression, CompressionBody};
 
 use crate::app::App;
+use crate::host::{self, Hosts};
 use crate::routes;
 
 /// Answers shorter than this are not worth packing.
@@ -20,12 +26,15 @@ const WORTH_PACKING: u64 = 1_024;
 /// Where requests are answered. Cheap to clone. It stands outside of the router, whose own layers would cost
 /// each request a few allocations.
 #[derive(Clone)]
-pub(crate) struct Answering(Compression<Router, And<SizeAbove, NotForContentType>>);
+pub(crate) struct Answering(Compression<Guarded, And<SizeAbove, NotForContentType>>);
 
 impl Answering {
     pub fn new(app: App) -> Answering {
         let worthwhile = SizeAbove::new(WORTH_PACKING).and(NotForContentType::SSE);
-        Answering(Compression::new(routes::router(app)).compress_when(worthwhile))
+        Answering(
+            Compression::new(Guarded { hosts: app.hosts.clone(), router: routes::router(app) })
+                .compress_when(worthwhile),
+        )
     }
 
     /// Answers, and tells of it when somebody wants to know: the log, or traces, which are made of what is told here.
@@ -48,4 +57,28 @@ impl Answering {
 
 fn text_of(headers: &HeaderMap, name: &str) -> Option<String> {
     Some(headers.get(name)?.to_str().ok()?.to_owned())
+}
+
+/// The routes, for whoever means this server.
+#[derive(Clone)]
+struct Guarded {
+    hosts: Hosts,
+    router: Router,
+}
+
+impl Service<Request<Body>> for Guarded {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Either<Ready<Result<Response<Body>, Infallible>>, <Router as Service<Request<Body>>>::Future>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        <Router as Service<Request<Body>>>::poll_ready(&mut self.router, cx)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        match host::check(&request, &self.hosts) {
+            Ok(()) => Either::Right(self.router.call(request)),
+            Err(fault) => Either::Left(ready(Ok(fault.into_response()))),
+        }
+    }
 }

@@ -4,9 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use punctual_core::Scope;
 use punctual_node::Handle;
 use punctual_node::access::Access;
 use punctual_wire::StoreSize;
+
+use crate::host::Hosts;
 
 /// What the door works with.
 #[derive(Clone)]
@@ -19,12 +22,26 @@ pub struct App {
     pub secret: [u8; 32],
     /// What a client may ask for.
     pub limits: Limits,
+    /// The names under which the server may be asked.
+    pub hosts: Hosts,
     /// The version of the server.
     pub version: &'static str,
-    /// The metrics, in Prometheus' text format.
-    pub metrics: Arc<dyn Fn() -> BoxFuture<'static, String> + Send + Sync>,
+    /// Writes the metrics.
+    pub metrics: MetricsSource,
     /// What the store takes.
     pub store_size: Arc<dyn Fn() -> StoreSize + Send + Sync>,
+}
+
+/// Writes the metrics of topics and queues in a scope, and of the node if that is all of them.
+pub type MetricsSource = Arc<dyn Fn(Scope, Exposition) -> BoxFuture<'static, String> + Send + Sync>;
+
+/// A way to write metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exposition {
+    /// OpenMetrics 1.0.
+    OpenMetrics,
+    /// Prometheus' text format 0.0.4.
+    Text,
 }
 
 /// What every request gets: one count up, one count down.

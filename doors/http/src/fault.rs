@@ -20,6 +20,7 @@ pub(crate) enum Code {
     RequestTimeout,
     RequestTooLarge,
     UnsupportedMediaType,
+    MisdirectedRequest,
     TooLate,
     NoSuchTask,
     Refused(&'static str, StatusCode),
@@ -37,6 +38,7 @@ impl Code {
             Code::RequestTimeout => "request-timeout",
             Code::RequestTooLarge => "request-too-large",
             Code::UnsupportedMediaType => "unsupported-media-type",
+            Code::MisdirectedRequest => "misdirected-request",
             Code::TooLate => "too-late",
             Code::NoSuchTask => "no-such-task",
             Code::Refused(word, _) => word,
@@ -54,6 +56,7 @@ impl Code {
             Code::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
             Code::RequestTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Code::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Code::MisdirectedRequest => StatusCode::MISDIRECTED_REQUEST,
             Code::TooLate => StatusCode::CONFLICT,
             Code::Refused(_, status) => status,
         }

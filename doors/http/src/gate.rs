@@ -1,8 +1,9 @@
-//! Who is there, and whether they may: every request passes here before it is read.
+//! Who is there, and whether they may: every request that needs a token passes here before it is read.
 
 use axum::extract::FromRequestParts;
-use http::header::{AUTHORIZATION, HOST, ORIGIN};
+use http::header::AUTHORIZATION;
 use http::request::Parts;
+use punctual_core::{Name, Scope};
 use punctual_node::access::{Grant, Role};
 
 use crate::app::Shared;
@@ -16,7 +17,6 @@ impl FromRequestParts<Shared> for Caller {
     type Rejection = Fault;
 
     async fn from_request_parts(parts: &mut Parts, app: &Shared) -> Result<Caller, Fault> {
-        check_origin(parts)?;
         let presented = parts.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
         let presented = presented.and_then(bearer);
         let grant = app.access.check(presented);
@@ -28,19 +28,6 @@ impl FromRequestParts<Shared> for Caller {
 fn bearer(value: &str) -> Option<&str> {
     let (scheme, token) = value.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
-}
-
-/// A browser says which page a request comes from. Pages of elsewhere have no business here: without
-/// this, any page that somebody visits could give commands to a server on their own machine.
-fn check_origin(parts: &Parts) -> Result<(), Fault> {
-    let Some(origin) = parts.headers.get(ORIGIN) else { return Ok(()) };
-    let host = parts.headers.get(HOST).map_or(&b""[..], |host| host.as_bytes());
-    let origin = origin.as_bytes();
-    let authority = origin.strip_prefix(b"http://").or_else(|| origin.strip_prefix(b"https://"));
-    if authority == Some(host) {
-        return Ok(());
-    }
-    Err(Fault::new(Code::Forbidden, "requests from web pages of another origin are refused"))
 }
 
 impl Caller {
@@ -55,10 +42,27 @@ impl Caller {
             return Ok(());
         }
         let roles: Vec<String> = roles.iter().map(|role| format!("`{role}`")).collect();
-        let about = name.map_or("for all topics".into(), |name| format!("for {name}"));
+        let about = name.map_or(String::new(), |name| format!(" for {name}"));
         let detail =
-            format!("token {} lacks the role {} {about}: ask for one that has it", self.0.name(), roles.join(" or "));
+            format!("token {} lacks the role {}{about}: ask for one that has it", self.0.name(), roles.join(" or "));
         Err(Fault::new(Code::Forbidden, detail))
+    }
+
+    /// The topics and queues that this caller has to do with. What is about several is about these only.
+    pub fn scope(&self) -> &Scope {
+        self.0.scope()
+    }
+
+    /// Refuses to let settings lead to a topic or queue that this caller has nothing to do with.
+    pub fn reaches<'a>(&self, field: &str, names: impl IntoIterator<Item = &'a Name>) -> Result<(), Fault> {
+        let Some(outside) = names.into_iter().find(|name| !self.scope().fits(name)) else { return Ok(()) };
+        let detail = format!("`{field}`: token {} is not for {outside}: ask for one that is", self.0.name());
+        Err(Fault::new(Code::Forbidden, detail))
+    }
+
+    /// Who is asking and what they may.
+    pub fn grant(&self) -> &Grant {
+        &self.0
     }
 
     /// Notes an operator's action in the audit log: who did what to what.
@@ -70,19 +74,6 @@ impl Caller {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::Request;
-
-    fn origin(origin: &str, host: &str) -> Result<(), Fault> {
-        let request = Request::builder().header(ORIGIN, origin).header(HOST, host).body(());
-        check_origin(&request.expect("the headers are well formed").into_parts().0)
-    }
-
-    #[test]
-    fn a_page_of_another_origin_is_refused() {
-        assert!(origin("http://127.0.0.1:7400", "127.0.0.1:7400").is_ok());
-        assert!(origin("https://evil.example", "127.0.0.1:7400").is_err());
-        assert!(origin("null", "127.0.0.1:7400").is_err());
-    }
 
     #[test]
     fn the_scheme_is_read_in_any_case() {

@@ -3,9 +3,9 @@
 //! A door is thin: it parses, calls the node, translates the answer. No rule about tasks is in here.
 //!
 //! ```text
-//! listen ─► answer ─► gate ─► routes/* ─► translate/* ─► node ─► translate/* ─► JSON, or a Fault
-//! sockets,  packing,  who     one file    wire types                            problem details
-//! limits    logging   may     per noun    to core's
+//! listen ─► answer ─► host ─► gate ─► routes/* ─► translate/* ─► node ─► translate/* ─► JSON, or a Fault
+//! sockets,  packing,  meant   who     one file    wire types                            problem details
+//! limits    logging   for us  may     per noun    to core's
 //! ```
 //! **Invariant**: whatever comes in, the answer is the one asked for or a problem that says what is
 //! wrong and what to do. **Invariant**: a client that is slow, silent or broken costs one bounded connection.
@@ -14,6 +14,7 @@ mod answer;
 mod app;
 mod fault;
 mod gate;
+mod host;
 mod input;
 mod lease;
 mod listen;
@@ -25,7 +26,8 @@ mod trace;
 mod translate;
 mod unpack;
 
-pub use app::{App, Limits};
+pub use app::{App, Exposition, Limits, MetricsSource};
+pub use host::Hosts;
 pub use listen::serve;
 pub use openapi::document;
 pub use translate::task_info;

@@ -4,9 +4,9 @@ use std::sync::OnceLock;
 
 use punctual_wire as wire;
 use utoipa::OpenApi;
-use utoipa::openapi::path::Operation;
-use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
-use utoipa::openapi::{ContentBuilder, Ref, ResponseBuilder};
+use utoipa::openapi::path::{Operation, Parameter};
+use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
+use utoipa::openapi::{ContentBuilder, Ref, RefOr, ResponseBuilder, ServerBuilder};
 
 use crate::routes::{dead, events, history, keys, leases, look, numbers, queues, server, tasks, topics};
 
@@ -52,6 +52,7 @@ use crate::routes::{dead, events, history, keys, leases, look, numbers, queues, 
         look::forecast,
         look::stats,
         events::follow,
+        server::me,
         server::alive,
         server::ready,
         server::metrics,
@@ -66,15 +67,51 @@ pub fn document(version: &str) -> &'static str {
     TEXT.get_or_init(|| {
         let mut document = Document::openapi();
         document.info.version = version.into();
-        for path in document.paths.paths.values_mut() {
-            let operations = [&mut path.get, &mut path.put, &mut path.post, &mut path.delete, &mut path.patch];
-            operations.into_iter().flatten().for_each(add_problem);
+        for (path, item) in &mut document.paths.paths {
+            let operations = [&mut item.get, &mut item.put, &mut item.post, &mut item.delete, &mut item.patch];
+            for operation in operations.into_iter().flatten() {
+                add_problem(operation);
+                leave_out_what_is_refused(path, operation);
+                if OPEN.contains(&path.as_str()) {
+                    operation.security = Some(Vec::new());
+                }
+            }
         }
+        let here = ServerBuilder::new().url("/").description(Some("Where this document was found."));
+        document.servers = Some(vec![here.build()]);
         let components = document.components.get_or_insert_default();
         let token = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
-        components.add_security_scheme("token", token);
+        components.add_security_scheme(TOKEN, token);
+        // A server without tokens asks for none.
+        let needed = SecurityRequirement::new(TOKEN, Vec::<String>::new());
+        document.security = Some(vec![needed, SecurityRequirement::default()]);
         document.to_json().expect("the document can be written as JSON")
     })
+}
+
+/// The name under which the document tells of tokens.
+const TOKEN: &str = "token";
+
+/// Where nobody needs one.
+const OPEN: [&str; 2] = ["/healthz", "/readyz"];
+
+/// All lists take their filters from one type, and refuse those that do not fit them: these are never of use there.
+const REFUSED: [(&str, &[&str]); 4] = [
+    ("/v1/tasks", &["queue"]),
+    ("/v1/dead", &["state"]),
+    ("/v1/history", &["state", "queue"]),
+    ("/v1/keys/{key}", &["topic", "queue", "from", "until"]),
+];
+
+fn leave_out_what_is_refused(path: &str, operation: &mut Operation) {
+    let lists = operation.operation_id.as_ref().is_some_and(|id| id.starts_with("list_"));
+    if let (true, Some((_, refused))) = (lists, REFUSED.iter().find(|(list, _)| *list == path)) {
+        let is_of_use = |parameter: &RefOr<Parameter>| match parameter {
+            RefOr::T(parameter) => !refused.contains(&parameter.name.as_str()),
+            RefOr::Ref(_) => true,
+        };
+        operation.parameters.iter_mut().for_each(|parameters| parameters.retain(is_of_use));
+    }
 }
 
 /// Whatever goes wrong is told in the same form.
@@ -105,5 +142,16 @@ mod tests {
             seen += 1;
         }
         assert!(seen > 20, "the routes were found");
+    }
+
+    #[test]
+    fn every_operation_has_a_name_of_its_own() {
+        let document: serde_json::Value = serde_json::from_str(document("0")).expect("it is JSON");
+        let paths = document["paths"].as_object().expect("there are paths").values();
+        let operations = paths.flat_map(|path| path.as_object().expect("a path has operations").values());
+        let mut names: Vec<&str> =
+            operations.map(|operation| operation["operationId"].as_str().expect("it has a name")).collect();
+        names.sort_unstable();
+        assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "{names:?}");
     }
 }

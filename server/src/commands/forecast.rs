@@ -54,6 +54,11 @@ pub async fn run(args: ForecastArgs, mut session: Session) -> Result<(), Failure
         let hint = session.output.paint(Colour::Dim, &hint);
         session.output.line(format!("{when}  {hint}  {due}  {bar}").trim_end())?;
     }
+    if let Some(from) = forecast.counted_until {
+        eprintln!(
+            "from {from} on there was too much to count for a token that is bound to topics: ask for fewer slots"
+        );
+    }
     Ok(())
 }
 
@@ -114,7 +119,7 @@ mod tests {
 
     fn forecast(due: &[u64]) -> Forecast {
         let slot = |(index, due): (usize, &u64)| ForecastSlot { from: Time(index as u64 * 60_000), due: *due };
-        Forecast { unit: Unit::Minute, slots: due.iter().enumerate().map(slot).collect() }
+        Forecast { unit: Unit::Minute, slots: due.iter().enumerate().map(slot).collect(), counted_until: None }
     }
 
     #[test]

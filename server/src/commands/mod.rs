@@ -17,6 +17,7 @@ mod import;
 mod letters;
 mod line;
 mod look;
+mod me;
 mod moment;
 mod output;
 mod queues;
@@ -110,6 +111,7 @@ pub enum Remote {
     Import(import::ImportArgs),
     Bench(bench::BenchArgs),
     Health(health::HealthArgs),
+    Me(me::MeArgs),
 }
 
 /// Carries out a command, and says by the exit code how it ended.
@@ -139,5 +141,6 @@ async fn carry_out(remote: Remote, connection: &Connection) -> Result<(), Failur
         Remote::Import(args) => import::run(args, connection.patient_session()?).await,
         Remote::Bench(args) => bench::run(args, connection.session()?).await,
         Remote::Health(_) => health::run(connection).await,
+        Remote::Me(_) => me::run(connection.session()?).await,
     }
 }

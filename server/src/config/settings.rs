@@ -8,7 +8,7 @@ use punctual_core::Name;
 use punctual_wire::Span;
 
 use super::table::{Setting, settings};
-use super::value::{Address, Given, LogFormat, Ratio, Reads, Size};
+use super::value::{Address, Given, HostName, LogFormat, Ratio, Reads, Size};
 
 settings! {
     {
@@ -54,8 +54,13 @@ settings! {
         create_on_use: bool = "true";
     }
 
-    /// Limits of the HTTP door. They bound what a broken or hostile client costs.
+    /// The HTTP door. Its limits bound what a broken or hostile client costs.
     http: HttpPart {
+        /// The names under which clients ask for the server, such as `punctual.example.com`; several are a list, or
+        /// separated by commas, and `*` stands for any characters. Its addresses, `localhost` and names under it are
+        /// always right; requests for any other name are refused, since a web page could have made them by having
+        /// its name resolve to the server's address.
+        hosts: Option<Vec<HostName>> = "", common;
         /// The largest body of a request, unpacked.
         request_size: Size = "16MiB";
         /// The most header lines of a request.

@@ -97,6 +97,10 @@ pub struct Ratio(pub f64);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address(pub String);
 
+/// A name of the server, or a pattern of such names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostName(pub String);
+
 /// How the log is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {
@@ -140,6 +144,7 @@ reads_text! {
     Sync, "`always` or a length of time", read_sync, show_sync;
     Ratio, "a number from 0 to 1", read_ratio, |ratio| ratio.0.into();
     Address, "an address", read_address, |address| address.0.as_str().into();
+    HostName, "a name", read_host, |host| host.0.as_str().into();
     LogFormat, "`auto`, `human` or `json`", read_log_format, show_log_format;
 }
 
@@ -183,6 +188,12 @@ fn read_number<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
 
 fn read_bool(text: &str) -> Result<bool, String> {
     text.parse().map_err(|_| format!("{text:?} is neither true nor false: write one of them"))
+}
+
+fn read_host(text: &str) -> Result<HostName, String> {
+    let is_host = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._*".contains(&byte));
+    let why = || format!("{text:?} is not the name of a host: write one such as punctual.example.com, without a port");
+    if is_host { Ok(HostName(text.to_owned())) } else { Err(why()) }
 }
 
 fn read_path(text: &str) -> Result<PathBuf, String> {

@@ -2,26 +2,20 @@
 //!
 //! `docs/operating.md` lists all of them; a test compares.
 
+mod page;
 mod shown;
 mod snapshot;
 
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use prometheus_client::encoding::text::encode;
-use prometheus_client::registry::Registry;
 use punctual_almanac::Almanac;
 use punctual_beanstalk::counters::Counters;
+use punctual_core::{Counts, Scope};
+use punctual_http::{Exposition, MetricsSource};
 use punctual_node::Handle;
 
 use shown::Shown;
 use snapshot::Snapshot;
-
-/// What begins every metric's name.
-const PREFIX: &str = "punctual";
-
-/// A text to come.
-type Text = Pin<Box<dyn Future<Output = String> + Send>>;
 
 /// Where the numbers come from.
 pub struct Metrics {
@@ -47,22 +41,27 @@ impl Metrics {
     }
 
     /// The same as what the door calls.
-    pub fn into_source(self: Arc<Metrics>) -> Arc<dyn Fn() -> Text + Send + Sync> {
-        Arc::new(move || {
+    pub fn into_source(self: Arc<Metrics>) -> MetricsSource {
+        Arc::new(move |within, format| {
             let metrics = Arc::clone(&self);
-            Box::pin(async move { metrics.text().await })
+            Box::pin(async move { metrics.text(&within, format).await })
         })
     }
 
-    /// All numbers as they are now, in the OpenMetrics text format.
-    async fn text(&self) -> String {
+    /// The numbers as they are now: of topics and queues in a scope, and of the node if that is all of them.
+    async fn text(&self, within: &Scope, format: Exposition) -> String {
         // A node that is stopping or overloaded does not count; everything else is shown all the same.
-        let counts = self.handle.counts().await.ok();
-        let stats = self.handle.stats();
+        let mut counts = self.handle.counts().await.ok();
+        let mut stats = self.handle.stats();
         let names = counts.iter().flat_map(|counts| &counts.topics).map(|topic| &topic.name);
         let topics = lock(&self.topics).choose(names.chain(stats.topics.keys()));
         let queues =
             lock(&self.queues).choose(counts.iter().flat_map(|counts| &counts.queues).map(|queue| &queue.name));
+        if let Some(Counts { topics, queues }) = &mut counts {
+            topics.retain(|topic| within.fits(&topic.name));
+            queues.retain(|queue| within.fits(&queue.name));
+        }
+        stats.topics.retain(|topic, _| within.fits(topic));
         let snapshot = Snapshot {
             is_ready: self.handle.ready().is_ok(),
             now: self.handle.now(),
@@ -73,13 +72,7 @@ impl Metrics {
             topics,
             queues,
         };
-        let mut registry = Registry::with_prefix(PREFIX);
-        registry.register_collector(Box::new(snapshot));
-        let mut text = String::new();
-        match encode(&mut text, &registry) {
-            Ok(()) => text,
-            Err(_) => unreachable!("writing to a text does not fail"),
-        }
+        snapshot.text(format, within.is_all())
     }
 }
 

@@ -23,7 +23,7 @@ use std::time::Duration;
 use punctual_almanac::Almanac;
 use punctual_beanstalk::Door;
 use punctual_core::ShardConfig;
-use punctual_http::App;
+use punctual_http::{App, Hosts};
 use punctual_node::access::Access;
 use punctual_node::{Node, NodeConfig, SystemClock};
 use punctual_wire::Time;
@@ -41,7 +41,7 @@ use crate::trace::Export;
 use data::DataDirectory;
 use signals::Signals;
 use sockets::Socket;
-use watchman::{Stop, Watchman};
+use watchman::{BeanstalkDoor, Stop, Watchman};
 
 /// How long work that was left behind in the runtime may take to end.
 const LEFTOVERS: Duration = Duration::from_secs(1);
@@ -94,16 +94,20 @@ fn serve(effective: &Effective, export: Option<Export>) -> Result<(), Failure> {
         access: Arc::clone(&access),
         secret: data.secret()?,
         limits: limits(config),
+        hosts: Hosts::new(config.http.hosts.iter().flatten().map(|host| host.0.clone())),
         version: env!("CARGO_PKG_VERSION"),
         metrics: metrics.into_source(),
         store_size: data::measure(&almanac),
     };
+    let stop_beanstalk = watch::Sender::new(false);
+    let beanstalk_door =
+        door.map(|door| BeanstalkDoor { door, is_open_to_all: config.beanstalk.open, stop: stop_beanstalk.clone() });
     let watchman =
-        Watchman { handle: node.handle(), access, tokens, certificate: certificate.clone(), beanstalk: door };
+        Watchman { handle: node.handle(), access, tokens, certificate: certificate.clone(), beanstalk: beanstalk_door };
     let addresses: Vec<String> = sockets.iter().map(|socket| socket.address.to_string()).collect();
     tracing::info!(version = app.version, addresses = addresses.join(","), store = %almanac, "started");
     banner::show(effective, &sockets, beanstalk.as_ref().map(|(socket, _)| socket), &almanac, &app.access);
-    let doors = Doors { sockets, certificate, app, beanstalk };
+    let doors = Doors { sockets, certificate, app, beanstalk, stop_beanstalk };
     runtime.block_on(live(doors, node, watchman, signals))?;
     runtime.shutdown_timeout(LEFTOVERS);
     match Arc::into_inner(almanac) {
@@ -120,11 +124,13 @@ struct Doors {
     certificate: Option<Arc<Certificate>>,
     app: App,
     beanstalk: Option<(Socket, Arc<Door>)>,
+    /// Closes the beanstalk door, which may be before all others.
+    stop_beanstalk: watch::Sender<bool>,
 }
 
 /// Serves until there is a reason to stop, and stops in order.
 async fn live(doors: Doors, node: Node, watchman: Watchman, mut signals: Signals) -> Result<(), Failure> {
-    let Doors { sockets, certificate, app, beanstalk } = doors;
+    let Doors { sockets, certificate, app, beanstalk, stop_beanstalk } = doors;
     let tls = certificate.map(|certificate| certificate.server_config()).transpose()?;
     let (stop, stopped) = watch::channel(false);
     let mut doors = Vec::new();
@@ -132,8 +138,9 @@ async fn live(doors: Doors, node: Node, watchman: Watchman, mut signals: Signals
         doors.push(tokio::spawn(punctual_http::serve(socket.listener, tls.clone(), app.clone(), stopped.clone())));
     }
     drop(app);
-    let beanstalk =
-        beanstalk.map(|(socket, door)| tokio::spawn(punctual_beanstalk::serve(socket.listener, door, stopped.clone())));
+    let beanstalk = beanstalk.map(|(socket, door)| {
+        tokio::spawn(punctual_beanstalk::serve(socket.listener, door, stop_beanstalk.subscribe()))
+    });
     let reason = watchman.until_stopped(&mut signals).await;
     match &reason {
         Stop::Signal(signal) => {
@@ -149,6 +156,7 @@ async fn live(doors: Doors, node: Node, watchman: Watchman, mut signals: Signals
     });
     // The doors' tasks hold receivers as long as they live.
     _ = stop.send(true);
+    stop_beanstalk.send_replace(true);
     // What its connections hold goes back while the node still takes it.
     if let Some(door) = beanstalk
         && let Err(error) = door.await

@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 use punctual_beanstalk::Door;
 use punctual_node::Handle;
 use punctual_node::access::Access;
+use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::signals::{Asked, Signals};
@@ -21,7 +22,16 @@ pub struct Watchman {
     pub access: Arc<Access>,
     pub tokens: TokenFile,
     pub certificate: Option<Arc<Certificate>>,
-    pub beanstalk: Option<Arc<Door>>,
+    pub beanstalk: Option<BeanstalkDoor>,
+}
+
+/// The beanstalk door as the watchman knows it.
+pub struct BeanstalkDoor {
+    pub door: Arc<Door>,
+    /// Whether it stays open where tokens are in force.
+    pub is_open_to_all: bool,
+    /// Closes it.
+    pub stop: watch::Sender<bool>,
 }
 
 /// Why the server stops.
@@ -65,8 +75,8 @@ impl Watchman {
 
     fn drain(&self) {
         match &self.beanstalk {
-            Some(door) => {
-                door.drain();
+            Some(beanstalk) => {
+                beanstalk.door.drain();
                 tracing::info!("the beanstalk door takes no more jobs until the server is started again");
             }
             None => tracing::warn!("told to drain the beanstalk door, which is not open"),
@@ -83,6 +93,7 @@ impl Watchman {
             Ok(Some(tokens)) => {
                 tracing::info!(tokens = tokens.len(), %file, "the tokens were read again");
                 self.access.replace(tokens);
+                self.close_beanstalk();
             }
             // A file that vanishes must not open the doors.
             Ok(None) if !self.access.is_open() => {
@@ -90,6 +101,17 @@ impl Watchman {
             }
             Ok(None) => {}
             Err(error) => tracing::error!(%error, "the tokens stay as they were"),
+        }
+    }
+
+    /// The protocol knows no tokens: where they are in force, the door would let in whom they keep out.
+    fn close_beanstalk(&self) {
+        let Some(beanstalk) = &self.beanstalk else { return };
+        if !beanstalk.is_open_to_all && !beanstalk.stop.send_replace(true) {
+            tracing::warn!(
+                "tokens are in force now, and the beanstalk protocol knows none: its door is closed, and whatever its \
+                 connections held is given back; start with --beanstalk-open if something else keeps strangers out"
+            );
         }
     }
 

@@ -3,11 +3,10 @@
 use axum::extract::State;
 use axum::response::Response;
 use punctual_core::view::Listing;
-use punctual_core::{Name, TimeRange};
+use punctual_core::{Matching, Name, Sweep, SweepAction, TimeRange};
 use punctual_node::access::Role;
 use punctual_wire as wire;
 
-use super::EVERY_TOPIC;
 use super::keys::swept;
 use super::tasks::{range, turn_page};
 use crate::app::Shared;
@@ -16,21 +15,21 @@ use crate::gate::Caller;
 use crate::input::{JsonBody, Query, maybe_name};
 
 /// List dead letters, by when they died.
-#[utoipa::path(get, path = "/v1/dead", tag = "dead letters", params(wire::List),
+#[utoipa::path(get, operation_id = "list_dead", path = "/v1/dead", tag = "dead letters", params(wire::List),
     responses((status = 200, description = "A page of them.", body = wire::Page)))]
 pub(crate) async fn list(
     State(app): State<Shared>,
     caller: Caller,
     Query(query): Query<wire::List>,
 ) -> Result<Response, Fault> {
-    caller.needs(Role::Operate, Some(query.topic.as_deref().unwrap_or(EVERY_TOPIC)))?;
+    caller.needs(Role::View, query.topic.as_deref())?;
     if query.state.is_some() {
         return Err(Fault::invalid("state", "dead letters have no other state"));
     }
     let topic = maybe_name("topic", query.topic.as_deref())?;
     let queue = maybe_name("queue", query.queue.as_deref())?;
     let died = range(query.from, query.until);
-    turn_page(&app, Listing::Dead { topic, queue, died }, &query).await
+    turn_page(&app, &caller, Listing::Dead { topic, queue, died }, &query).await
 }
 
 /// Which dead letters are meant.
@@ -44,9 +43,14 @@ struct Chosen {
 impl Chosen {
     fn by(caller: &Caller, body: &JsonBody) -> Result<Chosen, Fault> {
         let wire::Selection { topic, queue, from, until, dry_run } = body.parse()?;
-        caller.needs(Role::Operate, Some(topic.as_deref().unwrap_or(EVERY_TOPIC)))?;
+        caller.needs(Role::Operate, topic.as_deref())?;
         let (topic, queue) = (maybe_name("topic", topic.as_deref())?, maybe_name("queue", queue.as_deref())?);
         Ok(Chosen { topic, queue, died: range(from, until), dry_run })
+    }
+
+    fn sweep(self, caller: &Caller, action: SweepAction) -> Sweep {
+        let Chosen { topic, queue, died, dry_run } = self;
+        Sweep { matching: Matching::Dead { topic, queue, died }, within: caller.scope().clone(), action, dry_run }
     }
 
     fn audit(&self, caller: &Caller, action: &'static str) {
@@ -58,21 +62,19 @@ impl Chosen {
 }
 
 /// Hand dead letters out again.
-#[utoipa::path(post, path = "/v1/dead/replay", tag = "dead letters", request_body = wire::Selection,
+#[utoipa::path(post, operation_id = "replay_dead", path = "/v1/dead/replay", tag = "dead letters", request_body = wire::Selection,
     responses((status = 200, description = "How many there were.", body = wire::Swept)))]
 pub(crate) async fn replay(State(app): State<Shared>, caller: Caller, body: JsonBody) -> Result<Response, Fault> {
     let chosen = Chosen::by(&caller, &body)?;
     chosen.audit(&caller, "replay-dead");
-    let Chosen { topic, queue, died, dry_run } = chosen;
-    Ok(swept(app.handle.replay_dead(topic.as_ref(), queue.as_ref(), died, dry_run).await?))
+    Ok(swept(app.handle.sweep(chosen.sweep(&caller, SweepAction::Replay)).await?))
 }
 
 /// Remove dead letters.
-#[utoipa::path(post, path = "/v1/dead/purge", tag = "dead letters", request_body = wire::Selection,
+#[utoipa::path(post, operation_id = "purge_dead", path = "/v1/dead/purge", tag = "dead letters", request_body = wire::Selection,
     responses((status = 200, description = "How many there were.", body = wire::Swept)))]
 pub(crate) async fn purge(State(app): State<Shared>, caller: Caller, body: JsonBody) -> Result<Response, Fault> {
     let chosen = Chosen::by(&caller, &body)?;
     chosen.audit(&caller, "purge-dead");
-    let Chosen { topic, queue, died, dry_run } = chosen;
-    Ok(swept(app.handle.purge_dead(topic.as_ref(), queue.as_ref(), died, dry_run).await?))
+    Ok(swept(app.handle.sweep(chosen.sweep(&caller, SweepAction::Purge)).await?))
 }

@@ -1,19 +1,19 @@
 //! What happens, as it happens: server-sent events.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::State;
 use axum::response::sse::{Event as Sent, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::{self, Stream, StreamExt};
-use punctual_core::{Event, What};
+use punctual_core::{Event, Scope, What};
 use punctual_node::access::Role;
 use punctual_node::{Watch, Watched};
 use punctual_wire as wire;
 use serde::Deserialize;
 
-use super::EVERY_TOPIC;
 use crate::app::Shared;
 use crate::fault::Fault;
 use crate::gate::Caller;
@@ -50,8 +50,8 @@ impl Filter {
 }
 
 /// Follow what happens, from now on. A reader that is too slow is told how many rounds it missed by an event
-/// `missed`.
-#[utoipa::path(get, path = "/v1/events", tag = "numbers", params(Filter),
+/// `missed`. When the token is revoked or changed, the stream ends.
+#[utoipa::path(get, operation_id = "follow_events", path = "/v1/events", tag = "numbers", params(Filter),
     responses((status = 200, description = "Server-sent events: each has the name of what happened, and an Event as data.",
         content_type = "text/event-stream", body = String)))]
 pub(crate) async fn follow(
@@ -59,19 +59,24 @@ pub(crate) async fn follow(
     caller: Caller,
     Query(filter): Query<Filter>,
 ) -> Result<Response, Fault> {
-    caller.needs(Role::Operate, Some(filter.topic.as_deref().unwrap_or(EVERY_TOPIC)))?;
+    caller.needs(Role::View, filter.topic.as_deref())?;
     let watch = app.handle.watch();
-    Ok(Sse::new(sent(watch, filter)).keep_alive(KeepAlive::new().interval(HEARTBEAT)).into_response())
+    let access = Arc::clone(&app.access);
+    let grant = caller.grant().clone();
+    let events = sent(watch, filter, caller.scope().clone());
+    let events = events.take_until(async move { access.until_withdrawn(&grant).await });
+    Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(HEARTBEAT)).into_response())
 }
 
-fn sent(watch: Watch, filter: Filter) -> impl Stream<Item = Result<Sent, Infallible>> {
+fn sent(watch: Watch, filter: Filter, within: Scope) -> impl Stream<Item = Result<Sent, Infallible>> {
+    let fits = move |event: &&Event| within.fits(event.task.topic()) && filter.fits(event);
     let rounds = stream::unfold(watch, |mut watch| async move { watch.next().await.map(|watched| (watched, watch)) });
     rounds.flat_map(move |watched| {
         let round: Vec<Sent> = match watched {
             Watched::Missed(rounds) => {
                 vec![Sent::default().event("missed").data(format!("{{\"rounds\":{rounds}}}"))]
             }
-            Watched::Events(events) => events.iter().filter(|event| filter.fits(event)).map(send).collect(),
+            Watched::Events(events) => events.iter().filter(&fits).map(send).collect(),
         };
         stream::iter(round.into_iter().map(Ok))
     })

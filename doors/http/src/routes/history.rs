@@ -6,7 +6,6 @@ use punctual_core::view::Listing;
 use punctual_node::access::Role;
 use punctual_wire as wire;
 
-use super::EVERY_TOPIC;
 use super::keys::swept;
 use super::tasks::{range, turn_page};
 use crate::app::Shared;
@@ -15,14 +14,14 @@ use crate::gate::Caller;
 use crate::input::{JsonBody, Query, maybe_name, name};
 
 /// List finished tasks, by when they finished.
-#[utoipa::path(get, path = "/v1/history", tag = "history", params(wire::List),
+#[utoipa::path(get, operation_id = "list_history", path = "/v1/history", tag = "history", params(wire::List),
     responses((status = 200, description = "A page of them.", body = wire::Page)))]
 pub(crate) async fn list(
     State(app): State<Shared>,
     caller: Caller,
     Query(query): Query<wire::List>,
 ) -> Result<Response, Fault> {
-    caller.needs(Role::Operate, Some(query.topic.as_deref().unwrap_or(EVERY_TOPIC)))?;
+    caller.needs(Role::View, query.topic.as_deref())?;
     if query.state.is_some() {
         return Err(Fault::invalid("state", "finished tasks have no other state"));
     }
@@ -31,11 +30,11 @@ pub(crate) async fn list(
     }
     let topic = maybe_name("topic", query.topic.as_deref())?;
     let finished = range(query.from, query.until);
-    turn_page(&app, Listing::History { topic, finished }, &query).await
+    turn_page(&app, &caller, Listing::History { topic, finished }, &query).await
 }
 
 /// Hand a topic's finished tasks out again.
-#[utoipa::path(post, path = "/v1/history/replay", tag = "history", request_body = wire::Selection,
+#[utoipa::path(post, operation_id = "replay_history", path = "/v1/history/replay", tag = "history", request_body = wire::Selection,
     responses((status = 200, description = "How many there were.", body = wire::Swept)))]
 pub(crate) async fn replay(State(app): State<Shared>, caller: Caller, body: JsonBody) -> Result<Response, Fault> {
     let wire::Selection { topic, queue, from, until, dry_run } = body.parse()?;

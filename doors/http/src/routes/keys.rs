@@ -3,13 +3,12 @@
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
-use punctual_core::Swept;
 use punctual_core::view::Listing;
+use punctual_core::{Matching, Sweep, SweepAction, Swept};
 use punctual_node::access::Role;
 use punctual_wire as wire;
 use serde::Deserialize;
 
-use super::EVERY_TOPIC;
 use super::tasks::turn_page;
 use crate::app::Shared;
 use crate::fault::{Code, Fault};
@@ -25,7 +24,7 @@ pub(super) fn swept(swept: Swept) -> Response {
 }
 
 /// List the tasks of a key, in the order in which they were scheduled.
-#[utoipa::path(get, path = "/v1/keys/{key}", tag = "keys",
+#[utoipa::path(get, operation_id = "list_key", path = "/v1/keys/{key}", tag = "keys",
     params(("key" = wire::Name, Path, description = "The key."), wire::List),
     responses((status = 200, description = "A page of them.", body = wire::Page)))]
 pub(crate) async fn list(
@@ -34,7 +33,7 @@ pub(crate) async fn list(
     Names([key]): Names<1>,
     Query(query): Query<wire::List>,
 ) -> Result<Response, Fault> {
-    caller.needs_one_of(&[Role::Produce, Role::Operate], Some(EVERY_TOPIC))?;
+    caller.needs_one_of(&[Role::Produce, Role::View], None)?;
     let filters = [
         ("topic", query.topic.is_some()),
         ("queue", query.queue.is_some()),
@@ -47,7 +46,7 @@ pub(crate) async fn list(
     let Some(table) = translate::table_of(query.state) else {
         return Err(Fault::invalid("state", "tasks of a key are listed as `dead`, `finished`, or without a state"));
     };
-    turn_page(&app, Listing::Key { key, table }, &query).await
+    turn_page(&app, &caller, Listing::Key { key, table }, &query).await
 }
 
 /// What to cancel.
@@ -56,7 +55,11 @@ pub(crate) async fn list(
 #[serde(deny_unknown_fields)]
 pub(crate) struct Which {
     /// Only tasks of this topic.
-    #[param(min_length = 1, max_length = 255, pattern = "^[^\\u0000-\\u0020\\u007f-\\u00a0]+$")]
+    #[param(
+        min_length = 1,
+        max_length = 255,
+        pattern = "^(\\.{0,2}[^\\u0000-\\u0020.\\u007f-\\u00a0]|\\.{3})[^\\u0000-\\u0020\\u007f-\\u00a0]*$"
+    )]
     topic: Option<String>,
     /// Only count.
     #[serde(default)]
@@ -64,7 +67,7 @@ pub(crate) struct Which {
 }
 
 /// Cancel all tasks of a key that are not too late.
-#[utoipa::path(delete, path = "/v1/keys/{key}", tag = "keys",
+#[utoipa::path(delete, operation_id = "cancel_key", path = "/v1/keys/{key}", tag = "keys",
     params(("key" = wire::Name, Path, description = "The key."), Which),
     responses((status = 200, description = "How many there were.", body = wire::Swept)))]
 pub(crate) async fn cancel(
@@ -74,12 +77,14 @@ pub(crate) async fn cancel(
     Query(which): Query<Which>,
 ) -> Result<Response, Fault> {
     let topic = maybe_name("topic", which.topic.as_deref())?;
-    caller.needs_one_of(&[Role::Produce, Role::Operate], Some(topic.as_deref().unwrap_or(EVERY_TOPIC)))?;
-    Ok(swept(app.handle.cancel_key(&key, topic.as_ref(), which.dry_run).await?))
+    caller.needs_one_of(&[Role::Produce, Role::Operate], topic.as_deref())?;
+    let (matching, within) = (Matching::Key { key, topic }, caller.scope().clone());
+    let sweep = Sweep { matching, within, action: SweepAction::Cancel, dry_run: which.dry_run };
+    Ok(swept(app.handle.sweep(sweep).await?))
 }
 
 /// Move the due times of all tasks of a key that are not too late.
-#[utoipa::path(patch, path = "/v1/keys/{key}", tag = "keys", request_body = wire::ShiftKey,
+#[utoipa::path(patch, operation_id = "shift_key", path = "/v1/keys/{key}", tag = "keys", request_body = wire::ShiftKey,
     params(("key" = wire::Name, Path, description = "The key.")),
     responses((status = 200, description = "How many there were.", body = wire::Swept)))]
 pub(crate) async fn shift(
@@ -90,9 +95,11 @@ pub(crate) async fn shift(
 ) -> Result<Response, Fault> {
     let wire::ShiftKey { at, delay, by, topic, dry_run } = body.parse()?;
     let topic = maybe_name("topic", topic.as_deref())?;
-    caller.needs_one_of(&[Role::Produce, Role::Operate], Some(topic.as_deref().unwrap_or(EVERY_TOPIC)))?;
+    caller.needs_one_of(&[Role::Produce, Role::Operate], topic.as_deref())?;
     let Some(shift) = translate::shift_of(at, delay, by)? else {
         return Err(Fault::new(Code::Invalid, "say where the tasks are to move: give `at`, `delay` or `by`"));
     };
-    Ok(swept(app.handle.shift_key(&key, topic.as_ref(), shift, dry_run).await?))
+    let (matching, within) = (Matching::Key { key, topic }, caller.scope().clone());
+    let sweep = Sweep { matching, within, action: SweepAction::Shift(shift), dry_run };
+    Ok(swept(app.handle.sweep(sweep).await?))
 }

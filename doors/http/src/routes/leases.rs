@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
 use punctual_core::{Back, Choice, Millis, Name, Reserve};
-use punctual_node::access::Role;
+use punctual_node::access::{Denied, Role};
 use punctual_node::{Settle, Settled};
 use punctual_wire as wire;
 
@@ -25,7 +25,7 @@ const NOTE: usize = 1_024;
 
 /// Take deliveries from queues, waiting for the first one if told to. Deliveries whose answer is
 /// lost on its way come back when their leases end.
-#[utoipa::path(post, path = "/v1/reserve", tag = "consumers", request_body = wire::Reserve,
+#[utoipa::path(post, operation_id = "reserve", path = "/v1/reserve", tag = "consumers", request_body = wire::Reserve,
     responses((status = 200, description = "Deliveries, or none when the time to wait was over.", body = wire::Deliveries)))]
 pub(crate) async fn reserve(State(app): State<Shared>, caller: Caller, body: JsonBody) -> Result<Response, Fault> {
     let asked: wire::Reserve = body.parse()?;
@@ -52,12 +52,23 @@ pub(crate) async fn reserve(State(app): State<Shared>, caller: Caller, body: Jso
     let until = app.handle.now().plus(wait);
     let lease = asked.lease.map(translate::millis);
     let choice = Choice::default();
-    let taken = app.handle.reserve(Reserve { queues, max, lease, until, consumer, choice }).await?;
+    let reserve = app.handle.reserve(Reserve { queues, max, lease, until, consumer, choice });
+    let taken = if wait.0 == 0 {
+        reserve.await?
+    } else {
+        // Who waits may wait for long, and is given nothing under a token that is not good any more.
+        tokio::select! {
+            taken = reserve => taken?,
+            () = app.access.until_withdrawn(caller.grant()) => {
+                return Err(Fault::new(Code::Unauthorized, Denied::Unknown.to_string()));
+            }
+        }
+    };
     Ok(json_bytes(StatusCode::OK, deliveries(&taken, &app.secret)))
 }
 
 /// Say what became of deliveries: acknowledge, release, reject or extend each. Each is answered by itself.
-#[utoipa::path(post, path = "/v1/leases", tag = "consumers", request_body = wire::Actions,
+#[utoipa::path(post, operation_id = "settle", path = "/v1/leases", tag = "consumers", request_body = wire::Actions,
     responses((status = 200, description = "What became of each.", body = wire::Settlements)))]
 pub(crate) async fn settle(State(app): State<Shared>, caller: Caller, body: JsonBody) -> Result<Response, Fault> {
     // Whoever holds a lease got it for a queue that they may consume.

@@ -33,15 +33,15 @@ pub(crate) struct Wanted {
     slots: Option<u32>,
 }
 
-/// See how many deliveries come due in each of the next minutes, hours or days.
-#[utoipa::path(get, path = "/v1/forecast", tag = "numbers", params(Wanted),
+/// See how many deliveries come due in each of the next minutes, hours or days, of the topics that the token is for.
+#[utoipa::path(get, operation_id = "forecast", path = "/v1/forecast", tag = "numbers", params(Wanted),
     responses((status = 200, description = "The slots, the running one first.", body = wire::Forecast)))]
 pub(crate) async fn forecast(
     State(app): State<Shared>,
     caller: Caller,
     Query(wanted): Query<Wanted>,
 ) -> Result<Response, Fault> {
-    caller.needs(Role::Operate, None)?;
+    caller.needs(Role::View, None)?;
     let slots = wanted.slots.unwrap_or(SLOTS);
     if !(1..=MOST_SLOTS).contains(&slots) {
         return Err(Fault::invalid("slots", format!("a forecast has 1 to {MOST_SLOTS} slots")));
@@ -51,18 +51,26 @@ pub(crate) async fn forecast(
         wire::Unit::Hour => Unit::Hour,
         wire::Unit::Day => Unit::Day,
     };
-    let slots = app.handle.forecast(unit, slots as usize).await?;
+    let (slots, counted_until) = app.handle.forecast_within(caller.scope(), unit, slots as usize).await?;
     let slot = |(from, due)| wire::ForecastSlot { from: translate::time(from), due };
-    Ok(json(StatusCode::OK, &wire::Forecast { unit: wanted.unit, slots: slots.into_iter().map(slot).collect() }))
+    let slots = slots.into_iter().map(slot).collect();
+    let counted_until = counted_until.map(translate::time);
+    Ok(json(StatusCode::OK, &wire::Forecast { unit: wanted.unit, slots, counted_until }))
 }
 
-/// See how the server has been working since it started.
-#[utoipa::path(get, path = "/v1/stats", tag = "numbers",
+/// See how the server has been working since it started. A token that is bound to topics sees what happened in these.
+#[utoipa::path(get, operation_id = "stats", path = "/v1/stats", tag = "numbers",
     responses((status = 200, description = "Its numbers.", body = wire::Stats)))]
 pub(crate) async fn stats(State(app): State<Shared>, caller: Caller) -> Result<Response, Fault> {
-    caller.needs(Role::Operate, None)?;
+    caller.needs(Role::View, None)?;
     let stats = app.handle.stats();
-    let topics = stats.topics.iter().map(|(topic, happened)| (topic.to_string(), self::happened(happened)));
+    let own = stats.topics.iter().filter(|(topic, _)| caller.scope().fits(topic));
+    let topics = own.map(|(topic, happened)| (topic.to_string(), self::happened(happened))).collect();
+    // Who has to do with some topics only is not told of all of them together.
+    let is_all = caller.scope().is_all();
+    let distribution = |values| is_all.then(|| distribution(values));
+    let number = |number: u64| is_all.then_some(number);
+    let refusals = || stats.refusals.iter().map(|(code, count)| ((*code).into(), *count)).collect();
     Ok(json(
         StatusCode::OK,
         &wire::Stats {
@@ -72,13 +80,13 @@ pub(crate) async fn stats(State(app): State<Shared>, caller: Caller) -> Result<R
             lateness_micros: distribution(stats.lateness_micros),
             commit_micros: distribution(stats.commit_micros),
             commit_changes: distribution(stats.commit_changes),
-            failed_commits: stats.failed_commits,
-            answers: stats.answers,
-            waiting_consumers: stats.waiting_consumers as u64,
-            waiting_requests: stats.inboxes.iter().sum::<usize>() as u64,
-            topics: topics.collect(),
-            refusals: stats.refusals.iter().map(|(code, count)| ((*code).into(), *count)).collect(),
-            store: Some((app.store_size)()),
+            failed_commits: number(stats.failed_commits),
+            answers: number(stats.answers),
+            waiting_consumers: number(stats.waiting_consumers as u64),
+            waiting_requests: number(stats.inboxes.iter().sum::<usize>() as u64),
+            topics,
+            refusals: is_all.then(refusals),
+            store: is_all.then(|| (app.store_size)()),
         },
     ))
 }

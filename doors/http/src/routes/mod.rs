@@ -19,12 +19,13 @@ use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
 use http::Method;
+use punctual_node::access::Role;
 
 use crate::app::App;
 use crate::fault::{Code, Fault};
 
-/// Operators' lists and sweeps may go over all topics; whoever is bound to some must name one of them.
-pub(crate) const EVERY_TOPIC: &str = "*";
+/// Whoever has one of these roles for a topic or queue may look at it; who operates may, too.
+pub(crate) const LOOKING: [Role; 3] = [Role::Produce, Role::Consume, Role::View];
 
 pub(crate) fn router(app: App) -> Router {
     Router::new()
@@ -53,6 +54,7 @@ pub(crate) fn router(app: App) -> Router {
         .route("/v1/forecast", get(look::forecast))
         .route("/v1/stats", get(look::stats))
         .route("/v1/events", get(events::follow))
+        .route("/v1/me", get(server::me))
         .route("/v1/openapi.json", get(server::openapi))
         .route("/", get(server::welcome))
         .route("/healthz", get(server::alive))

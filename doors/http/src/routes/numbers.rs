@@ -8,7 +8,7 @@ use punctual_core::store::Bodies;
 use punctual_node::Number;
 use punctual_wire as wire;
 
-use super::tasks::LOOKING;
+use super::LOOKING;
 use crate::app::Shared;
 use crate::fault::{Code, Fault};
 use crate::gate::Caller;
@@ -17,7 +17,7 @@ use crate::output::json;
 use crate::translate;
 
 /// Look at the task with this number, or at the delivery of one that was broadcast.
-#[utoipa::path(get, path = "/v1/numbers/{number}", tag = "tasks",
+#[utoipa::path(get, operation_id = "get_numbered", path = "/v1/numbers/{number}", tag = "tasks",
     params(("number" = u64, Path, description = "Its number: its job id at the beanstalk door.")),
     responses((status = 200, description = "All that is known of it.", body = wire::TaskInfo)))]
 pub(crate) async fn get(

@@ -8,8 +8,8 @@ use punctual_node::Error;
 use punctual_node::access::Role;
 use punctual_wire as wire;
 
-use super::EVERY_TOPIC;
-use super::topics::{Forced, LOOKERS};
+use super::LOOKING;
+use super::topics::Forced;
 use crate::app::{App, Shared};
 use crate::fault::{Code, Fault};
 use crate::gate::Caller;
@@ -29,18 +29,19 @@ async fn changed(app: &App, name: &Name, settings: &QueueSettings) -> Result<Res
     Ok(json(StatusCode::OK, &info(name, settings, &app.handle.counts().await?, app.handle.now())))
 }
 
-/// List all queues with their settings and how much they hold.
-#[utoipa::path(get, path = "/v1/queues", tag = "queues",
+/// List the queues that the caller may look at, with their settings and how much they hold.
+#[utoipa::path(get, operation_id = "list_queues", path = "/v1/queues", tag = "queues",
     responses((status = 200, description = "In the order of their names.", body = wire::QueueList)))]
 pub(crate) async fn list(State(app): State<Shared>, caller: Caller) -> Result<Response, Fault> {
-    caller.needs_one_of(&LOOKERS, Some(EVERY_TOPIC))?;
+    caller.needs_one_of(&LOOKING, None)?;
     let (queues, counts, now) = (app.handle.queues().await?, app.handle.counts().await?, app.handle.now());
-    let queues = queues.iter().map(|(name, settings)| info(name, settings, &counts, now)).collect();
+    let own = queues.iter().filter(|(name, _)| caller.scope().fits(name));
+    let queues = own.map(|(name, settings)| info(name, settings, &counts, now)).collect();
     Ok(json(StatusCode::OK, &wire::QueueList { queues }))
 }
 
 /// Look at a queue.
-#[utoipa::path(get, path = "/v1/queues/{queue}", tag = "queues",
+#[utoipa::path(get, operation_id = "get_queue", path = "/v1/queues/{queue}", tag = "queues",
     params(("queue" = wire::Name, Path, description = "Its name.")),
     responses((status = 200, description = "Its settings and how much it holds.", body = wire::QueueInfo)))]
 pub(crate) async fn get(
@@ -48,7 +49,7 @@ pub(crate) async fn get(
     caller: Caller,
     Names([queue]): Names<1>,
 ) -> Result<Response, Fault> {
-    caller.needs_one_of(&LOOKERS, Some(&queue))?;
+    caller.needs_one_of(&LOOKING, Some(&queue))?;
     match app.handle.queues().await?.get(&queue) {
         Some(settings) => changed(&app, &queue, settings).await,
         None => Err(Error::from(Refused::NoSuchQueue(queue)).into()),
@@ -56,7 +57,7 @@ pub(crate) async fn get(
 }
 
 /// Create a queue or change its settings: those given are all there are, the others get their defaults.
-#[utoipa::path(put, path = "/v1/queues/{queue}", tag = "queues", request_body = wire::QueueSettings,
+#[utoipa::path(put, operation_id = "put_queue", path = "/v1/queues/{queue}", tag = "queues", request_body = wire::QueueSettings,
     params(("queue" = wire::Name, Path, description = "Its name.")),
     responses((status = 200, description = "It is so now.", body = wire::QueueInfo)))]
 pub(crate) async fn put(
@@ -67,13 +68,14 @@ pub(crate) async fn put(
 ) -> Result<Response, Fault> {
     caller.needs(Role::Admin, Some(&queue))?;
     let settings = translate::queue_from_wire(body.parse()?)?;
+    caller.reaches("dead_letter", &settings.dead_letter)?;
     let settings = app.handle.put_queue(&queue, settings).await?;
     caller.audit("put-queue", &queue);
     changed(&app, &queue, &settings).await
 }
 
 /// Stop handing out from a queue: for so long, until an instant, or until it is resumed.
-#[utoipa::path(post, path = "/v1/queues/{queue}/pause", tag = "queues", request_body = Option<wire::PauseQueue>,
+#[utoipa::path(post, operation_id = "pause_queue", path = "/v1/queues/{queue}/pause", tag = "queues", request_body = Option<wire::PauseQueue>,
     params(("queue" = wire::Name, Path, description = "Its name.")),
     responses((status = 200, description = "It is paused.", body = wire::QueueInfo)))]
 pub(crate) async fn pause(
@@ -95,7 +97,7 @@ pub(crate) async fn pause(
 }
 
 /// Hand out from a queue again.
-#[utoipa::path(post, path = "/v1/queues/{queue}/resume", tag = "queues",
+#[utoipa::path(post, operation_id = "resume_queue", path = "/v1/queues/{queue}/resume", tag = "queues",
     params(("queue" = wire::Name, Path, description = "Its name.")),
     responses((status = 200, description = "It hands out.", body = wire::QueueInfo)))]
 pub(crate) async fn resume(
@@ -110,7 +112,7 @@ pub(crate) async fn resume(
 }
 
 /// Delete a queue; refused if it holds deliveries, unless it is forced.
-#[utoipa::path(delete, path = "/v1/queues/{queue}", tag = "queues",
+#[utoipa::path(delete, operation_id = "delete_queue", path = "/v1/queues/{queue}", tag = "queues",
     params(("queue" = wire::Name, Path, description = "Its name."), Forced),
     responses((status = 200, description = "It is gone.", body = wire::Deleted)))]
 pub(crate) async fn delete(

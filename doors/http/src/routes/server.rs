@@ -2,13 +2,17 @@
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use http::header::CONTENT_TYPE;
+use http::header::{ACCEPT, CONTENT_TYPE, VARY};
+use http::{HeaderMap, StatusCode};
 use punctual_node::access::Role;
+use punctual_wire as wire;
 
-use crate::app::Shared;
+use crate::app::{Exposition, Shared};
 use crate::fault::Fault;
 use crate::gate::Caller;
 use crate::openapi;
+use crate::output::json;
+use crate::translate;
 
 /// Greet whoever looks at the address.
 pub(crate) async fn welcome(State(app): State<Shared>) -> String {
@@ -22,30 +26,112 @@ pub(crate) async fn welcome(State(app): State<Shared>) -> String {
 }
 
 /// Tell whether the process lives.
-#[utoipa::path(get, path = "/healthz", tag = "server", responses((status = 200, description = "It lives.", body = String)))]
+#[utoipa::path(get, operation_id = "alive", path = "/healthz", tag = "server", responses((status = 200, description = "It lives.", body = String)))]
 pub(crate) async fn alive() -> &'static str {
     "alive\n"
 }
 
 /// Tell whether commands are taken.
-#[utoipa::path(get, path = "/readyz", tag = "server",
+#[utoipa::path(get, operation_id = "ready", path = "/readyz", tag = "server",
     responses((status = 200, description = "Commands are taken.", body = String)))]
 pub(crate) async fn ready(State(app): State<Shared>) -> Result<&'static str, Fault> {
     app.handle.ready()?;
     Ok("ready\n")
 }
 
-/// Metrics for Prometheus.
-#[utoipa::path(get, path = "/metrics", tag = "server",
-    responses((status = 200, description = "In the text format.", body = String,
-        content_type = "application/openmetrics-text")))]
-pub(crate) async fn metrics(State(app): State<Shared>, caller: Caller) -> Result<Response, Fault> {
-    caller.needs(Role::Operate, None)?;
-    let format = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    Ok(([(CONTENT_TYPE, format)], (app.metrics)().await).into_response())
+/// Tell who is asking and what they may do, and the server's version and time. Every token may ask.
+#[utoipa::path(get, operation_id = "me", path = "/v1/me", tag = "server",
+    responses((status = 200, description = "Who is asking.", body = wire::Me)))]
+pub(crate) async fn me(State(app): State<Shared>, caller: Caller) -> Response {
+    let role = |role: &Role| match role {
+        Role::Produce => wire::Role::Produce,
+        Role::Consume => wire::Role::Consume,
+        Role::View => wire::Role::View,
+        Role::Operate => wire::Role::Operate,
+        Role::Admin => wire::Role::Admin,
+    };
+    let grant = caller.grant();
+    let me = wire::Me {
+        name: grant.name().into(),
+        roles: grant.roles().iter().map(role).collect(),
+        topics: grant.patterns(),
+        version: app.version.into(),
+        now: translate::time(app.handle.now()),
+    };
+    json(StatusCode::OK, &me)
+}
+
+/// Metrics for Prometheus, in the format that `Accept` prefers. A token that is bound to topics sees those of its topics and
+/// queues.
+#[utoipa::path(get, operation_id = "metrics", path = "/metrics", tag = "server",
+    responses((status = 200, description = "The numbers.",
+        content((String = "text/plain"), (String = "application/openmetrics-text")))))]
+pub(crate) async fn metrics(State(app): State<Shared>, caller: Caller, headers: HeaderMap) -> Result<Response, Fault> {
+    caller.needs(Role::View, None)?;
+    let format = preferred(&headers);
+    let media = match format {
+        Exposition::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        Exposition::Text => "text/plain; version=0.0.4; charset=utf-8",
+    };
+    let text = (app.metrics)(caller.scope().clone(), format).await;
+    Ok(([(CONTENT_TYPE, media), (VARY, "accept")], text).into_response())
+}
+
+/// OpenMetrics for those who ask for it and do not like the older format better; everybody can read that one.
+fn preferred(headers: &HeaderMap) -> Exposition {
+    let (mut open_metrics, mut text) = (0.0, 0.0);
+    let lines = headers.get_all(ACCEPT).iter().filter_map(|line| line.to_str().ok());
+    for range in lines.flat_map(|line| line.split(',')) {
+        let mut parts = range.split(';').map(str::trim);
+        let media = parts.next().unwrap_or_default();
+        let weight = parts.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
+        let weight: f64 = weight.map_or(1.0, |weight| weight.trim().parse().unwrap_or(0.0));
+        if media.eq_ignore_ascii_case("application/openmetrics-text") {
+            open_metrics = weight.max(open_metrics);
+        } else if media.eq_ignore_ascii_case("text/plain") {
+            text = weight.max(text);
+        }
+    }
+    if open_metrics > 0.0 && open_metrics >= text { Exposition::OpenMetrics } else { Exposition::Text }
 }
 
 /// What the server speaks.
 pub(crate) async fn openapi(State(app): State<Shared>) -> Response {
     ([(CONTENT_TYPE, "application/json")], openapi::document(app.version)).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn open_metrics_are_for_those_who_ask_for_them() {
+        let preferred = |accept: &[&str]| {
+            let mut headers = HeaderMap::new();
+            for line in accept {
+                headers.append(ACCEPT, line.parse().expect("a header value"));
+            }
+            preferred(&headers)
+        };
+        let prometheus = "application/openmetrics-text;version=1.0.0;q=0.5,application/openmetrics-text;version=0.0.1;q=0.4,\
+            text/plain;version=0.0.4;q=0.3,*/*;q=0.2";
+        for accept in [
+            &[prometheus][..],
+            &["Application/OpenMetrics-Text"],
+            &["text/plain;q=0.2", "application/openmetrics-text; q=0.5"],
+        ] {
+            assert_eq!(preferred(accept), Exposition::OpenMetrics, "{accept:?}");
+        }
+        for accept in [
+            &[][..],
+            &["*/*"],
+            &["text/html,*/*;q=0.8"],
+            &["text/plain;version=0.0.4;q=0.6,application/openmetrics-text;q=0.5"],
+            &["application/openmetrics-text;q=0"],
+            &["application/openmetrics-text;q=x"],
+            &["application/json"],
+        ] {
+            assert_eq!(preferred(accept), Exposition::Text, "{accept:?}");
+        }
+    }
 }

@@ -11,7 +11,7 @@ use punctual_wire as wire;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::EVERY_TOPIC;
+use super::LOOKING;
 use crate::app::{App, Shared};
 use crate::fault::{Code, Fault};
 use crate::gate::Caller;
@@ -23,9 +23,6 @@ use crate::translate;
 /// How many tasks a page has if nobody says.
 const PAGE: u32 = 100;
 const LONGEST_PAGE: u32 = 1_000;
-
-/// Whoever has one of these roles for a topic may look at its tasks.
-pub(super) const LOOKING: [Role; 3] = [Role::Produce, Role::Consume, Role::Operate];
 
 /// What became of a task, written without a copy of its names.
 #[derive(Serialize)]
@@ -53,7 +50,7 @@ impl<'a> Answer<'a> {
 
 /// Schedule a task. Repeating it with the same topic and id makes nothing new; without an id, an
 /// `Idempotency-Key` header serves as one.
-#[utoipa::path(post, path = "/v1/tasks", tag = "tasks", request_body = wire::NewTask,
+#[utoipa::path(post, operation_id = "schedule_task", path = "/v1/tasks", tag = "tasks", request_body = wire::NewTask,
     params(("Idempotency-Key" = Option<String>, Header, description = "Serves as the task's id if it has none.")),
     responses((status = 201, description = "The task is new and durable.", body = wire::Scheduled),
         (status = 200, description = "It took another's place, or there is a task of this id.", body = wire::Scheduled)))]
@@ -76,7 +73,7 @@ pub(crate) async fn schedule(
 }
 
 /// Schedule many tasks together. Each is answered by itself, in the order of the tasks.
-#[utoipa::path(post, path = "/v1/tasks/batch", tag = "tasks", request_body = wire::Batch,
+#[utoipa::path(post, operation_id = "schedule_tasks", path = "/v1/tasks/batch", tag = "tasks", request_body = wire::Batch,
     responses((status = 200, description = "What became of each.", body = wire::BatchResults)))]
 pub(crate) async fn schedule_batch(
     State(app): State<Shared>,
@@ -158,7 +155,7 @@ pub(super) fn check_batch(count: usize, app: &Shared) -> Result<(), Fault> {
 }
 
 /// Look at a task: where it stands, and its body.
-#[utoipa::path(get, path = "/v1/tasks/{topic}/{id}", tag = "tasks",
+#[utoipa::path(get, operation_id = "get_task", path = "/v1/tasks/{topic}/{id}", tag = "tasks",
     params(("topic" = wire::Name, Path, description = "Its topic."), ("id" = wire::Name, Path, description = "Its id.")),
     responses((status = 200, description = "All that is known of it.", body = wire::TaskInfo)))]
 pub(crate) async fn get(
@@ -174,14 +171,14 @@ pub(crate) async fn get(
 }
 
 /// List tasks that are not finished, by when they come due.
-#[utoipa::path(get, path = "/v1/tasks", tag = "tasks", params(wire::List),
+#[utoipa::path(get, operation_id = "list_tasks", path = "/v1/tasks", tag = "tasks", params(wire::List),
     responses((status = 200, description = "A page of them.", body = wire::Page)))]
 pub(crate) async fn list(
     State(app): State<Shared>,
     caller: Caller,
     Query(query): Query<wire::List>,
 ) -> Result<Response, Fault> {
-    caller.needs(Role::Operate, Some(query.topic.as_deref().unwrap_or(EVERY_TOPIC)))?;
+    caller.needs(Role::View, query.topic.as_deref())?;
     if query.queue.is_some() {
         return Err(Fault::invalid("queue", "tasks that wait are listed by topic, only dead letters by queue"));
     }
@@ -194,7 +191,7 @@ pub(crate) async fn list(
     };
     let topic = maybe_name("topic", query.topic.as_deref())?;
     let wakes = range(query.from, query.until);
-    turn_page(&app, Listing::Live { topic, state, wakes }, &query).await
+    turn_page(&app, &caller, Listing::Live { topic, state, wakes }, &query).await
 }
 
 /// The time from one instant to before another; what is left out is open.
@@ -206,8 +203,13 @@ pub(super) fn range(from: Option<wire::Time>, until: Option<wire::Time>) -> Time
     }
 }
 
-/// One page of any list.
-pub(super) async fn turn_page(app: &App, listing: Listing, query: &wire::List) -> Result<Response, Fault> {
+/// One page of any list, of what this caller has to do with.
+pub(super) async fn turn_page(
+    app: &App,
+    caller: &Caller,
+    listing: Listing,
+    query: &wire::List,
+) -> Result<Response, Fault> {
     let limit = query.limit.unwrap_or(PAGE);
     if !(1..=LONGEST_PAGE).contains(&limit) {
         return Err(Fault::invalid("limit", format!("a page has 1 to {LONGEST_PAGE} tasks")));
@@ -215,12 +217,12 @@ pub(super) async fn turn_page(app: &App, listing: Listing, query: &wire::List) -
     let cursor = query.cursor.as_deref().map(str::parse).transpose()?;
     let with_bodies = query.bodies.unwrap_or(false);
     let bodies = if with_bodies { Bodies::With } else { Bodies::Without };
-    let page = app.handle.list(listing, cursor, limit as usize, bodies).await?;
+    let page = app.handle.list_within(caller.scope(), listing, cursor, limit as usize, bodies).await?;
     Ok(json(StatusCode::OK, &translate::page(page, &app.handle, with_bodies)))
 }
 
 /// Cancel a task, if it is not too late. Asking again after a lost answer is safe.
-#[utoipa::path(delete, path = "/v1/tasks/{topic}/{id}", tag = "tasks",
+#[utoipa::path(delete, operation_id = "cancel_task", path = "/v1/tasks/{topic}/{id}", tag = "tasks",
     params(("topic" = wire::Name, Path, description = "Its topic."), ("id" = wire::Name, Path, description = "Its id.")),
     responses((status = 200, description = "It is cancelled and will never be handed over.", body = wire::Cancelled)))]
 pub(crate) async fn cancel(
@@ -239,7 +241,7 @@ pub(crate) async fn cancel(
 }
 
 /// Change a task's due time, priority or body, if it is not too late.
-#[utoipa::path(patch, path = "/v1/tasks/{topic}/{id}", tag = "tasks", request_body = wire::Reschedule,
+#[utoipa::path(patch, operation_id = "reschedule_task", path = "/v1/tasks/{topic}/{id}", tag = "tasks", request_body = wire::Reschedule,
     params(("topic" = wire::Name, Path, description = "Its topic."), ("id" = wire::Name, Path, description = "Its id.")),
     responses((status = 200, description = "It is changed.", body = wire::Rescheduled)))]
 pub(crate) async fn reschedule(
@@ -266,7 +268,11 @@ pub(crate) async fn reschedule(
 #[serde(deny_unknown_fields)]
 pub(crate) struct OfQueue {
     /// For one delivery of a task that was broadcast: its queue.
-    #[param(min_length = 1, max_length = 255, pattern = "^[^\\u0000-\\u0020\\u007f-\\u00a0]+$")]
+    #[param(
+        min_length = 1,
+        max_length = 255,
+        pattern = "^(\\.{0,2}[^\\u0000-\\u0020.\\u007f-\\u00a0]|\\.{3})[^\\u0000-\\u0020\\u007f-\\u00a0]*$"
+    )]
     queue: Option<String>,
 }
 
@@ -279,7 +285,7 @@ fn select(caller: &Caller, topic: Name, id: Name, of: &OfQueue) -> Result<(Selec
 }
 
 /// Hand a dead letter or a finished task out again.
-#[utoipa::path(post, path = "/v1/tasks/{topic}/{id}/replay", tag = "tasks",
+#[utoipa::path(post, operation_id = "replay_task", path = "/v1/tasks/{topic}/{id}/replay", tag = "tasks",
     params(("topic" = wire::Name, Path, description = "Its topic."), ("id" = wire::Name, Path, description = "Its id."), OfQueue),
     responses((status = 204, description = "It is available again.")))]
 pub(crate) async fn replay(
@@ -295,7 +301,7 @@ pub(crate) async fn replay(
 }
 
 /// Remove a dead letter.
-#[utoipa::path(post, path = "/v1/tasks/{topic}/{id}/purge", tag = "tasks",
+#[utoipa::path(post, operation_id = "purge_task", path = "/v1/tasks/{topic}/{id}/purge", tag = "tasks",
     params(("topic" = wire::Name, Path, description = "Its topic."), ("id" = wire::Name, Path, description = "Its id."), OfQueue),
     responses((status = 204, description = "It is gone.")))]
 pub(crate) async fn purge(

@@ -9,16 +9,13 @@ use punctual_node::access::Role;
 use punctual_wire as wire;
 use serde::Deserialize;
 
-use super::EVERY_TOPIC;
+use super::LOOKING;
 use crate::app::Shared;
 use crate::fault::Fault;
 use crate::gate::Caller;
 use crate::input::{JsonBody, Names, Query};
 use crate::output::json;
 use crate::translate;
-
-/// Roles that may look at topics and queues.
-pub(super) const LOOKERS: [Role; 3] = [Role::Produce, Role::Consume, Role::Operate];
 
 fn info(name: &Name, settings: &TopicSettings, counts: &Counts) -> wire::TopicInfo {
     let counts = counts.topics.iter().find(|counts| counts.name == *name);
@@ -28,18 +25,19 @@ fn info(name: &Name, settings: &TopicSettings, counts: &Counts) -> wire::TopicIn
     wire::TopicInfo { name: name.to_string(), settings, waiting, leased, dead, history }
 }
 
-/// List all topics with their settings and how much they hold.
-#[utoipa::path(get, path = "/v1/topics", tag = "topics",
+/// List the topics that the caller may look at, with their settings and how much they hold.
+#[utoipa::path(get, operation_id = "list_topics", path = "/v1/topics", tag = "topics",
     responses((status = 200, description = "In the order of their names.", body = wire::TopicList)))]
 pub(crate) async fn list(State(app): State<Shared>, caller: Caller) -> Result<Response, Fault> {
-    caller.needs_one_of(&LOOKERS, Some(EVERY_TOPIC))?;
+    caller.needs_one_of(&LOOKING, None)?;
     let (topics, counts) = (app.handle.topics().await?, app.handle.counts().await?);
-    let topics = topics.iter().map(|(name, settings)| info(name, settings, &counts)).collect();
+    let own = topics.iter().filter(|(name, _)| caller.scope().fits(name));
+    let topics = own.map(|(name, settings)| info(name, settings, &counts)).collect();
     Ok(json(StatusCode::OK, &wire::TopicList { topics }))
 }
 
 /// Look at a topic.
-#[utoipa::path(get, path = "/v1/topics/{topic}", tag = "topics",
+#[utoipa::path(get, operation_id = "get_topic", path = "/v1/topics/{topic}", tag = "topics",
     params(("topic" = wire::Name, Path, description = "Its name.")),
     responses((status = 200, description = "Its settings and how much it holds.", body = wire::TopicInfo)))]
 pub(crate) async fn get(
@@ -47,7 +45,7 @@ pub(crate) async fn get(
     caller: Caller,
     Names([topic]): Names<1>,
 ) -> Result<Response, Fault> {
-    caller.needs_one_of(&LOOKERS, Some(&topic))?;
+    caller.needs_one_of(&LOOKING, Some(&topic))?;
     match app.handle.topics().await?.get(&topic) {
         Some(settings) => Ok(json(StatusCode::OK, &info(&topic, settings, &app.handle.counts().await?))),
         None => Err(Error::from(Refused::NoSuchTopic(topic)).into()),
@@ -55,7 +53,7 @@ pub(crate) async fn get(
 }
 
 /// Create a topic or change its settings: those given are all there are, the others get their defaults.
-#[utoipa::path(put, path = "/v1/topics/{topic}", tag = "topics", request_body = wire::TopicSettings,
+#[utoipa::path(put, operation_id = "put_topic", path = "/v1/topics/{topic}", tag = "topics", request_body = wire::TopicSettings,
     params(("topic" = wire::Name, Path, description = "Its name.")),
     responses((status = 200, description = "It is so now.", body = wire::TopicInfo)))]
 pub(crate) async fn put(
@@ -66,13 +64,14 @@ pub(crate) async fn put(
 ) -> Result<Response, Fault> {
     caller.needs(Role::Admin, Some(&topic))?;
     let settings = translate::topic_from_wire(body.parse()?)?;
+    caller.reaches("feeds", settings.feeds.iter().flatten().map(|feed| &feed.queue))?;
     let settings = app.handle.put_topic(&topic, settings).await?;
     caller.audit("put-topic", &topic);
     Ok(json(StatusCode::OK, &info(&topic, &settings, &app.handle.counts().await?)))
 }
 
 /// Refuse tasks for a topic until it is resumed.
-#[utoipa::path(post, path = "/v1/topics/{topic}/pause", tag = "topics",
+#[utoipa::path(post, operation_id = "pause_topic", path = "/v1/topics/{topic}/pause", tag = "topics",
     params(("topic" = wire::Name, Path, description = "Its name.")),
     responses((status = 200, description = "It is paused.", body = wire::TopicInfo)))]
 pub(crate) async fn pause(
@@ -87,7 +86,7 @@ pub(crate) async fn pause(
 }
 
 /// Take tasks for a topic again.
-#[utoipa::path(post, path = "/v1/topics/{topic}/resume", tag = "topics",
+#[utoipa::path(post, operation_id = "resume_topic", path = "/v1/topics/{topic}/resume", tag = "topics",
     params(("topic" = wire::Name, Path, description = "Its name.")),
     responses((status = 200, description = "It takes tasks.", body = wire::TopicInfo)))]
 pub(crate) async fn resume(
@@ -112,7 +111,7 @@ pub(crate) struct Forced {
 }
 
 /// Delete a topic; refused if it holds tasks, unless it is forced.
-#[utoipa::path(delete, path = "/v1/topics/{topic}", tag = "topics",
+#[utoipa::path(delete, operation_id = "delete_topic", path = "/v1/topics/{topic}", tag = "topics",
     params(("topic" = wire::Name, Path, description = "Its name."), Forced),
     responses((status = 200, description = "It is gone.", body = wire::Deleted)))]
 pub(crate) async fn delete(

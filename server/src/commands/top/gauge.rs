@@ -54,7 +54,7 @@ impl Rates {
             });
             news.sum::<u64>() as f64 / seconds
         };
-        let refusals = |stats: &Stats| stats.refusals.values().sum::<u64>();
+        let refusals = |stats: &Stats| stats.refusals.iter().flat_map(|refusals| refusals.values()).sum::<u64>();
         Rates {
             scheduled: rate(|happened| happened.scheduled),
             fired: rate(|happened| happened.fired),
@@ -62,7 +62,7 @@ impl Rates {
             failed: rate(|happened| happened.failed),
             dead: rate(|happened| happened.dead),
             cancelled: rate(|happened| happened.cancelled),
-            answers: after.answers.saturating_sub(before.answers) as f64 / seconds,
+            answers: after.answers.unwrap_or(0).saturating_sub(before.answers.unwrap_or(0)) as f64 / seconds,
             refusals: refusals(after).saturating_sub(refusals(before)) as f64 / seconds,
         }
     }

@@ -1,6 +1,6 @@
 //! Draws the screen. It is whole at 80 by 24; a larger one has more minutes and more queues.
 
-use punctual_wire::{QueueInfo, Time};
+use punctual_wire::{Distribution, QueueInfo, Time};
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -87,27 +87,34 @@ fn draw_rates(frame: &mut Frame, area: Rect, view: &View) {
     numbers(frame, area, "in a second", &rows);
 }
 
+/// A number, if the token is one that the server tells it to.
+fn told(number: Option<u64>, written: fn(u64) -> String) -> String {
+    number.map_or("-".into(), written)
+}
+
 fn draw_lateness(frame: &mut Frame, area: Rect, sample: &Sample) {
-    let late = &sample.stats.lateness_micros;
-    let commit = &sample.stats.commit_micros;
+    let stats = &sample.stats;
+    let late = |value: fn(&Distribution) -> u64| told(stats.lateness_micros.as_ref().map(value), micros);
+    let commit = |value: fn(&Distribution) -> u64| told(stats.commit_micros.as_ref().map(value), micros);
+    let failed = stats.failed_commits;
     let rows = [
-        ("lateness p50", micros(late.p50), None),
-        ("lateness p99", micros(late.p99), None),
-        ("lateness max", micros(late.max), None),
-        ("commit p50", micros(commit.p50), None),
-        ("commit p99", micros(commit.p99), None),
-        ("failed commits", grouped(sample.stats.failed_commits), red_if(sample.stats.failed_commits > 0)),
+        ("lateness p50", late(|late| late.p50), None),
+        ("lateness p99", late(|late| late.p99), None),
+        ("lateness max", late(|late| late.max), None),
+        ("commit p50", commit(|commit| commit.p50), None),
+        ("commit p99", commit(|commit| commit.p99), None),
+        ("failed commits", told(failed, grouped), red_if(failed.is_some_and(|failed| failed > 0))),
     ];
     numbers(frame, area, "since the start", &rows);
 }
 
 fn draw_server(frame: &mut Frame, area: Rect, view: &View, sample: &Sample) {
     let stats = &sample.stats;
-    let (memory, disk) =
-        stats.store.map_or(("-".into(), "-".into()), |store| (bytes(store.memory_bytes), bytes(store.disk_bytes)));
+    let memory = told(stats.store.map(|store| store.memory_bytes), bytes);
+    let disk = told(stats.store.map(|store| store.disk_bytes), bytes);
     let rows = [
-        ("waiting consumers", grouped(stats.waiting_consumers), None),
-        ("waiting requests", grouped(stats.waiting_requests), None),
+        ("waiting consumers", told(stats.waiting_consumers, grouped), None),
+        ("waiting requests", told(stats.waiting_requests, grouped), None),
         ("answers a second", rate(view.rates.answers), None),
         ("refusals a second", rate(view.rates.refusals), red_if(view.rates.refusals > 0.0)),
         ("store, memory", memory, None),

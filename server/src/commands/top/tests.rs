@@ -27,7 +27,7 @@ fn queue(name: &str, ready: u64, dead: u64) -> QueueInfo {
 
 fn sample(stats: Stats, queues: Vec<QueueInfo>) -> Sample {
     let slots = (0..120).map(|minute| ForecastSlot { from: Time(minute * 60_000), due: minute }).collect();
-    Sample { stats, queues, forecast: Forecast { unit: Unit::Minute, slots } }
+    Sample { stats, queues, forecast: Forecast { unit: Unit::Minute, slots, counted_until: None } }
 }
 
 fn view(queues: Vec<QueueInfo>) -> View {
