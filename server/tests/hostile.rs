@@ -20,7 +20,10 @@ fn raw(server: &Server, request: &str) -> Answer {
 
 fn post(server: &Server, headers: &str, body: &str) -> Answer {
     let length = body.len();
-    raw(server, &format!("POST /v1/tasks HTTP/1.1\r\nhost: x\r\n{headers}content-length: {length}\r\n\r\n{body}"))
+    raw(
+        server,
+        &format!("POST /v1/tasks HTTP/1.1\r\nhost: localhost\r\n{headers}content-length: {length}\r\n\r\n{body}"),
+    )
 }
 
 fn code(answer: &Answer) -> String {
@@ -57,7 +60,7 @@ fn broken_json_is_refused_with_the_place() {
     let deep = format!("{{\"topic\":\"t\",\"body\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000));
     post(&server, JSON, &deep).expect(201);
     server.post("/v1/reserve", &json!({ "queues": ["t"], "wait": "5s" })).expect(200);
-    let bytes = b"POST /v1/tasks HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 14\r\n\r\n{\"topic\":\"\xff\xfe\"}";
+    let bytes = b"POST /v1/tasks HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 14\r\n\r\n{\"topic\":\"\xff\xfe\"}";
     let mut connection = server.connect();
     connection.send_raw(bytes);
     assert_eq!(connection.receive().status, 400);
@@ -82,7 +85,7 @@ fn bodies_at_the_limit_are_taken_and_over_it_refused() {
     assert_eq!(code(&server.post("/v1/tasks", &task((1 << 20) + 1)).expect(413)), "body-too-large");
     assert_eq!(code(&server.post("/v1/tasks", &task(4 << 20)).expect(413)), "request-too-large");
     let mut chunked = server.connect();
-    let head = format!("POST /v1/tasks HTTP/1.1\r\nhost: x\r\n{JSON}transfer-encoding: chunked\r\n\r\n");
+    let head = format!("POST /v1/tasks HTTP/1.1\r\nhost: localhost\r\n{JSON}transfer-encoding: chunked\r\n\r\n");
     chunked.send_raw(head.as_bytes());
     let chunk = [b"10000\r\n".as_slice(), &[b'['; 0x10000], b"\r\n"].concat();
     (0..100).for_each(|_| chunked.send_raw(&chunk));
@@ -98,8 +101,8 @@ fn bodies_at_the_limit_are_taken_and_over_it_refused() {
 fn too_many_and_too_long_header_lines_are_refused() {
     let server = Server::start();
     let many: String = (0..200).map(|index| format!("x-{index}: 1\r\n")).collect();
-    assert_eq!(raw(&server, &format!("GET /healthz HTTP/1.1\r\nhost: x\r\n{many}\r\n")).status, 431);
-    let long = format!("GET /healthz HTTP/1.1\r\nhost: x\r\nx: {}\r\n\r\n", "y".repeat(100_000));
+    assert_eq!(raw(&server, &format!("GET /healthz HTTP/1.1\r\nhost: localhost\r\n{many}\r\n")).status, 431);
+    let long = format!("GET /healthz HTTP/1.1\r\nhost: localhost\r\nx: {}\r\n\r\n", "y".repeat(100_000));
     let mut connection = server.connect();
     connection.send_raw(&long.as_bytes()[..60_000]);
     // What was not read of the request may cut the refusal off on its way.
@@ -119,20 +122,135 @@ fn unknown_paths_and_methods_are_told_what_there_is() {
     assert!(wrong.header("allow").is_some_and(|allow| allow.contains("POST")), "{:?}", wrong.headers);
 }
 
+/// The status of a request without a body, as a page or a broken client could send it.
+fn status(server: &Server, line: &str, headers: &[&str]) -> u16 {
+    let headers: String = headers.iter().map(|header| format!("{header}\r\n")).collect();
+    raw(server, &format!("{line}\r\n{headers}content-length: 0\r\n\r\n")).status
+}
+
+#[test]
+fn a_name_that_resolves_here_is_not_this_server() {
+    let server = Server::start();
+    server.post("/v1/tasks", &json!({ "topic": "t", "id": "1", "delay": "1h" })).expect(201);
+    let address = server.address().to_owned();
+    let (_, port) = address.rsplit_once(':').unwrap();
+    for name in ["evil.example", "localhost.evil.example", "127.0.0.1.nip.io"] {
+        let (host, origin) = (format!("host: {name}:{port}"), format!("origin: http://{name}:{port}"));
+        // A page under such a name is of the same origin as what it asks, and may send what it likes.
+        let page = [host.as_str(), origin.as_str(), "sec-fetch-site: same-origin"];
+        for line in [
+            "GET /v1/tasks HTTP/1.1",
+            "GET /metrics HTTP/1.1",
+            "GET / HTTP/1.1",
+            "GET /v1/openapi.json HTTP/1.1",
+            "POST /v1/topics/t/pause HTTP/1.1",
+            "DELETE /v1/topics/t?force=true HTTP/1.1",
+            "PUT /v1/topics/t HTTP/1.1",
+            "OPTIONS /v1/topics/t HTTP/1.1",
+            "GET /nowhere HTTP/1.1",
+            "GET /v1/tasks HTTP/1.0",
+        ] {
+            assert_eq!(status(&server, line, &page), 421, "{name}: {line}");
+        }
+        let here = format!("host: {address}");
+        assert_eq!(status(&server, &format!("GET http://{name}/v1/tasks HTTP/1.1"), &[&here]), 421);
+    }
+    let refused = raw(&server, "GET /v1/tasks HTTP/1.1\r\nhost: evil.example\r\n\r\n").expect(421);
+    assert_eq!(code(&refused), "misdirected-request");
+    assert!(refused.json()["detail"].as_str().unwrap().contains("http.hosts"), "{}", refused.text());
+    for host in [&address, "localhost", "LOCALHOST:1", "a.localhost", "[::1]:7400", "127.0.0.1", "localhost."] {
+        assert_eq!(status(&server, "GET /v1/tasks/t/1 HTTP/1.1", &[&format!("host: {host}")]), 200, "{host}");
+    }
+}
+
+#[test]
+fn names_that_the_operator_gives_are_this_server() {
+    let server = Server::start_with(&["--http-hosts", "punctual.example,*.cluster.local"]);
+    for host in ["punctual.example", "Punctual.Example:80", "a.b.cluster.local"] {
+        assert_eq!(status(&server, "GET /readyz HTTP/1.1", &[&format!("host: {host}")]), 200, "{host}");
+    }
+    assert_eq!(status(&server, "GET /readyz HTTP/1.1", &["host: cluster.local"]), 421);
+}
+
+#[test]
+fn which_server_is_meant_is_said_once() {
+    let server = Server::start();
+    let get = "GET /healthz HTTP/1.1";
+    assert_eq!(status(&server, get, &[]), 400);
+    assert_eq!(status(&server, get, &["host: localhost", "host: localhost"]), 400);
+    assert_eq!(status(&server, get, &["host: localhost", "host: evil.example"]), 400);
+    assert_eq!(status(&server, get, &["host: evil@localhost"]), 400);
+    assert_eq!(status(&server, get, &["host:"]), 400);
+    assert_eq!(status(&server, "GET /healthz HTTP/1.0", &[]), 200);
+    assert_eq!(status(&server, get, &["host: localhost"]), 200);
+}
+
 #[test]
 fn pages_of_another_origin_are_refused() {
     let server = Server::start();
-    let request = |origin: &str| {
-        raw(
-            &server,
-            &format!(
-                "POST /v1/topics/t/pause HTTP/1.1\r\nhost: {}\r\norigin: {origin}\r\ncontent-length: 0\r\n\r\n",
-                server.address()
-            ),
-        )
-    };
-    assert_eq!(code(&request("https://evil.example").expect(403)), "forbidden");
-    assert_eq!(request(&format!("http://{}", server.address())).status, 404);
+    server.post("/v1/tasks", &json!({ "topic": "t", "id": "1", "delay": "1h" })).expect(201);
+    let host = format!("host: {}", server.address());
+    let own = format!("origin: http://{}", server.address());
+    // What a page may send without asking first has no body, or one of plain text; with a preflight it has any.
+    for line in [
+        "POST /v1/topics/t/pause HTTP/1.1",
+        "POST /v1/queues/t/pause HTTP/1.1",
+        "POST /v1/tasks/t/1/purge HTTP/1.1",
+        "DELETE /v1/tasks/t/1 HTTP/1.1",
+        "GET /v1/tasks HTTP/1.1",
+        "GET /v1/events HTTP/1.1",
+        "GET /healthz HTTP/1.1",
+    ] {
+        for page in [
+            "origin: https://evil.example",
+            "origin: null",
+            "origin: http://127.0.0.1:1",
+            "sec-fetch-site: cross-site",
+            "sec-fetch-site: same-site",
+        ] {
+            assert_eq!(status(&server, line, &[&host, page]), 403, "{line} {page}");
+        }
+        assert_eq!(status(&server, line, &[&host, &own, &own]), 400, "{line}");
+        assert_eq!(status(&server, line, &[&host, &own, "sec-fetch-site: cross-site"]), 403, "{line}");
+    }
+    let preflight = [&host, "origin: https://evil.example", "access-control-request-method: DELETE"];
+    assert_eq!(status(&server, "OPTIONS /v1/tasks/t/1 HTTP/1.1", &preflight), 403);
+    assert_eq!(server.get("/v1/topics/t").json()["settings"]["paused"], false, "nothing got through");
+    server.get("/v1/tasks/t/1").expect(200);
+    let page = [host.as_str(), &own, "sec-fetch-site: same-origin"];
+    assert_eq!(status(&server, "POST /v1/topics/t/pause HTTP/1.1", &page), 200);
+    assert_eq!(status(&server, "GET /v1/topics/t HTTP/1.1", &[&host, "sec-fetch-site: none"]), 200);
+}
+
+#[test]
+fn a_name_that_leads_elsewhere_in_an_address_is_refused_everywhere() {
+    let server = Server::start();
+    server.send("PUT", "/v1/queues/q", &json!({ "retry": { "attempts": 1 } })).expect(200);
+    for dots in [".", ".."] {
+        for task in [
+            json!({ "topic": dots }),
+            json!({ "topic": "t", "id": dots }),
+            json!({ "topic": "t", "key": dots }),
+            json!({ "topic": "t", "routing_key": dots }),
+        ] {
+            assert_eq!(code(&server.post("/v1/tasks", &task).expect(422)), "invalid", "{task}");
+        }
+        server.post("/v1/reserve", &json!({ "queues": [dots] })).expect(422);
+        server.post("/v1/reserve", &json!({ "queues": ["q"], "consumer": dots })).expect(422);
+        server.send("PUT", "/v1/topics/t", &json!({ "feeds": [{ "queue": dots }] })).expect(422);
+        server.send("PUT", "/v1/queues/q", &json!({ "dead_letter": dots })).expect(422);
+        let keyed = "POST /v1/tasks HTTP/1.1\r\nhost: localhost\r\nidempotency-key: ";
+        raw(&server, &format!("{keyed}{dots}\r\n{JSON}content-length: 13\r\n\r\n{{\"topic\":\"t\"}}")).expect(422);
+        for escaped in [dots.to_owned(), dots.replace('.', "%2e"), dots.replace('.', "%2E")] {
+            server.post(&format!("/v1/tasks/{escaped}/dead/purge"), &json!({})).expect(422);
+            server.send("PUT", &format!("/v1/topics/{escaped}"), &json!({})).expect(422);
+            server.send("PUT", &format!("/v1/queues/{escaped}"), &json!({})).expect(422);
+            server.get(&format!("/v1/tasks/t/{escaped}")).expect(422);
+            server.delete(&format!("/v1/keys/{escaped}")).expect(422);
+        }
+    }
+    server.post("/v1/tasks", &json!({ "topic": "t", "id": "...", "delay": "1h" })).expect(201);
+    server.get("/v1/tasks/t/...").expect(200);
 }
 
 #[test]
@@ -152,7 +270,9 @@ fn a_slow_client_is_cut_and_holds_nobody_up() {
         stream.read_to_end(&mut Vec::new()).unwrap();
     }
     let mut half = server.connect();
-    half.send_raw(format!("POST /v1/tasks HTTP/1.1\r\nhost: x\r\n{JSON}content-length: 1000\r\n\r\n{{").as_bytes());
+    half.send_raw(
+        format!("POST /v1/tasks HTTP/1.1\r\nhost: localhost\r\n{JSON}content-length: 1000\r\n\r\n{{").as_bytes(),
+    );
     assert_eq!(code(&half.receive().expect(408)), "request-timeout");
 }
 
@@ -189,22 +309,23 @@ fn answers_and_requests_may_be_packed() {
     let tasks: Vec<_> = (0..100).map(|id| json!({ "topic": "z", "id": id.to_string(), "delay": "1h" })).collect();
     server.post("/v1/tasks/batch", &json!({ "tasks": tasks })).expect(200);
     for packing in ["gzip", "zstd"] {
-        let answer = raw(&server, &format!("GET /v1/tasks HTTP/1.1\r\nhost: x\r\naccept-encoding: {packing}\r\n\r\n"))
-            .expect(200);
+        let answer =
+            raw(&server, &format!("GET /v1/tasks HTTP/1.1\r\nhost: localhost\r\naccept-encoding: {packing}\r\n\r\n"))
+                .expect(200);
         assert_eq!(answer.header("content-encoding"), Some(packing));
         assert!(answer.body.len() < 5_000, "{}", answer.body.len());
     }
     let packed = zstd::encode_all(&br#"{"topic":"z","id":"packed","delay":"1h"}"#[..], 1).unwrap();
     let mut connection = server.connect();
     let head = format!(
-        "POST /v1/tasks HTTP/1.1\r\nhost: x\r\n{JSON}content-encoding: zstd\r\ncontent-length: {}\r\n\r\n",
+        "POST /v1/tasks HTTP/1.1\r\nhost: localhost\r\n{JSON}content-encoding: zstd\r\ncontent-length: {}\r\n\r\n",
         packed.len()
     );
     connection.send_raw(&[head.as_bytes(), &packed].concat());
     assert_eq!(connection.receive().expect(201).json()["id"], "packed");
     let bomb = zstd::encode_all(&vec![b' '; 64 << 20][..], 1).unwrap();
     let head = format!(
-        "POST /v1/tasks HTTP/1.1\r\nhost: x\r\n{JSON}content-encoding: zstd\r\ncontent-length: {}\r\n\r\n",
+        "POST /v1/tasks HTTP/1.1\r\nhost: localhost\r\n{JSON}content-encoding: zstd\r\ncontent-length: {}\r\n\r\n",
         bomb.len()
     );
     connection.send_raw(&[head.as_bytes(), &bomb].concat());

@@ -8,6 +8,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
@@ -158,4 +159,51 @@ fn finished_tasks_go_to_the_archive_and_can_be_read_there() {
     // What a kill leaves behind is cut off or read again; nothing is there twice.
     server.crash();
     assert_eq!(read(&[]).len(), 3);
+}
+
+/// The metrics in a format, and what it is.
+fn metrics(server: &Server, accept: &str) -> (String, String) {
+    let mut connection = server.connect();
+    connection.send_raw(format!("GET /metrics HTTP/1.1\r\nhost: localhost\r\naccept: {accept}\r\n\r\n").as_bytes());
+    let answer = connection.receive().expect(200);
+    (answer.text(), answer.header("content-type").unwrap().to_owned())
+}
+
+#[test]
+fn metrics_follow_accept_and_pass_promtool() {
+    let server = Server::start_with(&["--beanstalk-listen", "127.0.0.1:0", "--archive-directory", "archive"]);
+    for (id, action) in [("1", "acknowledge"), ("2", "reject")] {
+        server.post("/v1/tasks", &json!({ "topic": "or\"de\\rs", "id": id })).expect(201);
+        let queues = json!({ "queues": ["or\"de\\rs"], "wait": "10s" });
+        let lease = server.post("/v1/reserve", &queues).expect(200).json()["deliveries"][0]["lease"].clone();
+        server.post("/v1/leases", &json!({ "actions": [{ "do": action, "lease": lease }] })).expect(200);
+    }
+    let (text, media) = metrics(&server, "*/*");
+    assert_eq!(media, "text/plain; version=0.0.4; charset=utf-8");
+    let mut promtool = Command::new("promtool")
+        .args(["check", "metrics"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap_or_else(|error| panic!("promtool does not start ({error}): apt-get install prometheus"));
+    promtool.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    let checked = promtool.wait_with_output().unwrap();
+    let told = String::from_utf8([checked.stdout, checked.stderr].concat()).unwrap();
+    assert!(checked.status.success() && told.is_empty(), "{told}\n{text}");
+
+    let (open, media) =
+        metrics(&server, "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3");
+    assert_eq!(media, "application/openmetrics-text; version=1.0.0; charset=utf-8");
+    assert!(open.ends_with("# EOF\n") && !text.contains("# EOF"));
+    // Both tell of the same, whatever changed between the two.
+    let names = |text: &str| -> Vec<String> {
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        lines.map(|line| line.rsplit_once(' ').unwrap().0.to_owned()).collect()
+    };
+    assert_eq!(names(&text), names(&open));
+    assert!(
+        text.contains("# TYPE punctual_happenings_total counter")
+            && open.contains("# TYPE punctual_happenings counter")
+    );
 }

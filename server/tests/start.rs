@@ -270,7 +270,7 @@ fn a_second_signal_ends_it_at_once() {
     // A request whose body never ends keeps its connection, and the stop waits for it.
     let mut slow = server.connect();
     slow.send_raw(
-        b"POST /v1/tasks HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{",
+        b"POST /v1/tasks HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{",
     );
     thread::sleep(Duration::from_millis(200));
     server.signal("TERM");

@@ -43,7 +43,7 @@ fn an_idempotency_key_serves_as_the_id() {
     let mut connection = server.connect();
     let body = r#"{"topic":"t","delay":"1h"}"#;
     let request = format!(
-        "POST /v1/tasks HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\nidempotency-key: abc\r\ncontent-length: {}\r\n\r\n{body}",
+        "POST /v1/tasks HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\nidempotency-key: abc\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     );
     connection.send_raw(request.as_bytes());
@@ -59,7 +59,7 @@ fn bodies_come_back_as_they_went_in() {
     let raw = "{\"topic\":\"b\",\"id\":\"raw\",\"body\":{\"b\" : 1.50,\"a\":[1e3, null, \"\\u00e9\"]}}";
     let mut connection = server.connect();
     let head = format!(
-        "POST /v1/tasks HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        "POST /v1/tasks HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
         raw.len()
     );
     connection.send_raw(format!("{head}{raw}").as_bytes());
@@ -306,7 +306,7 @@ fn the_trace_context_travels_to_the_consumer() {
     let body = r#"{"topic":"t","text":"x","headers":{"mine":"1"}}"#;
     let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
     let request = format!(
-        "POST /v1/tasks HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ntraceparent: {parent}\r\ntracestate: a=b\r\ncontent-length: {}\r\n\r\n{body}",
+        "POST /v1/tasks HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ntraceparent: {parent}\r\ntracestate: a=b\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     );
     connection.send_raw(request.as_bytes());

@@ -166,3 +166,34 @@ fn an_address_that_others_reach_or_tokens_need_a_second_word() {
     let opened = Server::start_with(&["--beanstalk-listen", "0.0.0.0:0", "--beanstalk-open"]);
     assert!(door(&opened).starts_with("0.0.0.0:"));
 }
+
+#[test]
+fn the_door_closes_when_tokens_are_made_unless_it_is_open_to_all() {
+    for is_open_to_all in [false, true] {
+        let mut arguments = vec!["--beanstalk-listen", "127.0.0.1:0"];
+        arguments.extend(is_open_to_all.then_some("--beanstalk-open"));
+        let mut server = Server::start_with(&arguments);
+        let (mut holding, mut waiting) = (Client::of(&server), Client::of(&server));
+        holding.put(0, 600, "held");
+        assert!(holding.say("reserve-with-timeout 5").starts_with("RESERVED"));
+        waiting.say("watch empty");
+        waiting.send("reserve");
+        let make = ["token", "create", "--name", "admin", "--role", "admin"];
+        let made = run(punctual().args(make).arg("--data").arg(server.data()));
+        assert_eq!(made.code, Some(0), "{made:?}");
+        server.token = Some(made.stdout.trim().to_owned());
+        server.signal("HUP");
+        server.wait_for("the tokens were read again");
+        if is_open_to_all {
+            assert_eq!(holding.say("use other"), "USING other");
+            continue;
+        }
+        server.wait_for("tokens are in force now, and the beanstalk protocol knows none: its door is closed");
+        assert_eq!(waiting.try_hear(), Err("<closed>".into()), "it is hung up on");
+        holding.send("use other");
+        assert_eq!(holding.try_hear(), Err("<closed>".into()));
+        eventually("nobody is let in", || std::net::TcpStream::connect(door(&server)).is_err());
+        eventually("what was held is ready again", || task(&server, "default")["standing"]["state"] == "ready");
+        assert!(server.stop().success());
+    }
+}

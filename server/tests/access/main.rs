@@ -2,8 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
 
+mod roles;
+mod scope;
+#[path = "../stage/mod.rs"]
 mod stage;
 
+use punctual_wire::Time;
 use serde_json::{Value, json};
 use stage::{Server, eventually, punctual, run};
 
@@ -66,7 +70,6 @@ fn a_token_may_do_what_its_roles_and_patterns_say_and_nothing_else() {
     assert_eq!(ask(&mut server, &producer, "POST", "/v1/leases", Some(json!({ "actions": [] }))), forbidden);
     assert_eq!(ask(&mut server, &producer, "GET", "/v1/dead?topic=orders", None), forbidden);
     assert_eq!(ask(&mut server, &operator, "GET", "/v1/dead?topic=orders", None).0, 200);
-    assert_eq!(ask(&mut server, &operator, "GET", "/v1/dead", None), forbidden, "that is all topics");
     assert_eq!(ask(&mut server, &operator, "POST", "/v1/topics/orders/pause", None).0, 200);
     assert_eq!(ask(&mut server, &operator, "PUT", "/v1/topics/orders", Some(json!({}))), forbidden);
     assert_eq!(ask(&mut server, &operator, "DELETE", "/v1/topics/orders?force=true", None), forbidden);
@@ -127,4 +130,26 @@ fn a_revoked_token_is_out_and_a_new_one_is_in_without_a_restart() {
         server.get("/v1/topics").status == 401
     });
     assert_eq!(ask(&mut server, &second, "GET", "/v1/topics", None).0, 200);
+}
+
+#[test]
+fn who_asks_is_told_who_they_are() {
+    let mut server = Server::start();
+    let me = server.get("/v1/me").expect(200).json();
+    assert_eq!((&me["roles"], &me["topics"]), (&json!(["admin"]), &json!(["*"])));
+    assert_eq!(me["version"], env!("CARGO_PKG_VERSION"));
+    let now: Time = serde_json::from_value(me["now"].clone()).unwrap();
+    assert!(now.0.abs_diff(Time::now().0) < 60_000, "{me}");
+
+    server.token = Some(token(&server, "shop", &["produce", "view"], &["orders*", "mails"]));
+    server.signal("HUP");
+    eventually("tokens are in force", || server.connect().request("GET", "/v1/me", None).json()["name"] == "shop");
+    let me = server.get("/v1/me").expect(200).json();
+    assert_eq!((&me["roles"], &me["topics"]), (&json!(["produce", "view"]), &json!(["orders*", "mails"])));
+    let url = format!("http://{}", server.address());
+    let told = run(punctual().args(["--url", &url, "--token", server.token.as_ref().unwrap(), "me"]));
+    assert_eq!(told.code, Some(0), "{told:?}");
+    assert!(told.stdout.starts_with("token   shop\nroles   produce, view\ntopics  orders*, mails\n"), "{told:?}");
+    server.token = None;
+    assert_eq!(server.get("/v1/me").expect(401).json()["code"], "unauthorized");
 }
