@@ -6,7 +6,7 @@ mod center;
 use center::{Center, SHARD, START, at, name, task};
 use punctual_core::{
     Ahead, Answer, Binding, Command, Ending, Form, Millis, Name, Reason, Refused, Reschedule, Ruling, ScheduleOutcome,
-    Selected, Shift, Standing, Task, Timestamp, TopicSettings, Unit, view,
+    Scope, Selected, Shift, Standing, Task, Timestamp, TopicSettings, Unit, view,
 };
 
 #[test]

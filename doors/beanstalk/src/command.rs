@@ -162,8 +162,19 @@ pub fn parse(line: &[u8]) -> Result<Command<'_>, Wrong> {
     match Kind::of(line) {
         Some((Kind::PauseTube, rest)) => pause_tube(rest),
         Some((kind, rest)) => arguments(kind, rest).ok_or(BAD_FORMAT),
+        None if is_http(line) => Ok(Command::Quit),
         None => Err(UNKNOWN),
     }
+}
+
+/// Whether a line is of a request of HTTP. A web page can let a browser send one here whose body has commands: whoever
+/// sends such a line is hung up on before they come. Its first line and its host may be too long to be looked at, but
+/// these are not.
+fn is_http(line: &[u8]) -> bool {
+    const HEADERS: [&str; 4] = ["host:", "connection:", "content-length:", "content-type:"];
+    let begins =
+        |header: &&str| line.get(..header.len()).is_some_and(|start| start.eq_ignore_ascii_case(header.as_bytes()));
+    line.ends_with(b" HTTP/1.1") || line.ends_with(b" HTTP/1.0") || HEADERS.iter().any(begins)
 }
 
 fn arguments(kind: Kind, rest: &[u8]) -> Option<Command<'_>> {

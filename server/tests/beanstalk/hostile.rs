@@ -123,3 +123,27 @@ fn a_thousand_connections_that_come_and_go_leave_nothing_behind() {
     assert_eq!(client.line("stats", "current-waiting"), "0");
     assert_eq!(client.say("list-tubes"), "OK 14\r\n---\n- default\n");
 }
+
+#[test]
+fn a_web_page_cannot_send_commands_in_the_body_of_a_request() {
+    let server = peer::punctual();
+    let body = "use mails\r\nput 0 0 60 4\r\nevil\r\nreserve-with-timeout 0\r\n";
+    let long = "a".repeat(300);
+    for head in [
+        "POST / HTTP/1.1\r\nHost: 127.0.0.1:11300\r\n".to_owned(),
+        format!("POST /{long} HTTP/1.1\r\nhost: 127.0.0.1:11300\r\n"),
+        format!("POST /{long} HTTP/1.1\r\nHost: {long}.example\r\n"),
+    ] {
+        let mut page = raw(&server);
+        let length = body.len();
+        let rest =
+            format!("Connection: keep-alive\r\nContent-Length: {length}\r\nContent-Type: text/plain\r\n\r\n{body}");
+        // It may be hung up on before all of it is sent.
+        _ = page.write_all(format!("{head}{rest}").as_bytes());
+        let mut heard = Vec::new();
+        _ = page.read_to_end(&mut heard);
+        let heard = String::from_utf8(heard).unwrap();
+        assert!(!heard.contains("INSERTED") && !heard.contains("USING"), "{heard}");
+    }
+    assert_eq!(server.get("/v1/topics").expect(200).json()["topics"], serde_json::json!([]));
+}
