@@ -52,6 +52,8 @@ pub struct Board<R> {
     /// Shards that had something for a consumer when it came and have not looked at the board
     /// since: until then "nothing there" would be a guess.
     unlooked: BTreeSet<(ShardId, Ticket)>,
+    /// Shards that were opened and have not told yet what they have: it may be for anybody.
+    expected: BTreeSet<ShardId>,
     stalls: BTreeMap<Name, Stall>,
     /// Queues that somebody waits for.
     wanted: BTreeSet<Name>,
@@ -85,6 +87,7 @@ impl<R> Default for Board<R> {
             waiting: BTreeMap::new(),
             deadlines: BTreeSet::new(),
             unlooked: BTreeSet::new(),
+            expected: BTreeSet::new(),
             stalls: BTreeMap::new(),
             wanted: BTreeSet::new(),
             hand_outs: 0,
@@ -146,9 +149,18 @@ impl<R> Board<R> {
         tickets.into_iter().filter_map(|ticket| self.withdraw(ticket)).map(|(_, reply)| reply).collect()
     }
 
+    /// A shard was opened, and is about to look what it has. Until it has done so, or is
+    /// [forgotten](Board::forget_shard), nobody is given up.
+    pub fn expect(&mut self, shard: ShardId) {
+        self.expected.insert(shard);
+    }
+
     /// Takes off the board all consumers whose time to wait is over, except those for whom some
     /// shard has yet to look.
     pub fn expire(&mut self, now: Timestamp) -> Vec<R> {
+        if !self.expected.is_empty() {
+            return Vec::new();
+        }
         let over: Vec<Ticket> = self
             .deadlines
             .range(..=(now, Ticket(u64::MAX)))
@@ -241,6 +253,7 @@ impl<R> Board<R> {
 
     /// A shard has looked at the board and gave what it had.
     pub(crate) fn looked(&mut self, shard: ShardId) {
+        self.expected.remove(&shard);
         let all = (shard, Ticket(0))..=(shard, Ticket(u64::MAX));
         let looked: Vec<(ShardId, Ticket)> = self.unlooked.range(all).copied().collect();
         for entry in looked {
@@ -338,6 +351,20 @@ mod tests {
         board.looked(shard);
         assert_eq!(board.expire(Timestamp::from_millis(9)), []);
         assert_eq!(board.expire(Timestamp::from_millis(10)), ['x']);
+    }
+
+    #[test]
+    fn nobody_is_given_up_before_all_shards_that_were_opened_have_looked_or_are_gone() {
+        let mut board = Board::default();
+        board.post(reserve(&["a"], 10), 'x');
+        board.expect(ShardId(0));
+        board.expect(ShardId(1));
+        assert_eq!(board.post(reserve(&["b"], 10), 'y').ask, []);
+        assert_eq!(board.expire(Timestamp::from_millis(10)), []);
+        board.looked(ShardId(0));
+        assert_eq!(board.expire(Timestamp::from_millis(10)), []);
+        board.forget_shard(ShardId(1));
+        assert_eq!(board.expire(Timestamp::from_millis(10)), ['x', 'y']);
     }
 
     #[test]

@@ -5,7 +5,8 @@ mod center;
 
 use center::{Center, at, name, task};
 use punctual_core::{
-    Answer, Back, Backoff, Command, Ending, Millis, Past, QueueSettings, Reason, Refused, Retry, Standing, Task,
+    Answer, Back, Backoff, Command, Ending, Millis, Past, QueueSettings, Reason, Refused, Retry, ShardConfig, Standing,
+    Task,
 };
 
 fn retry(attempts: u32, wait: u64) -> QueueSettings {
@@ -264,4 +265,35 @@ fn a_rejected_delivery_is_replayed_with_the_priority_it_was_rejected_with() {
     center.ask(Command::Reject { lease, note: None, priority: Some(7) }).unwrap();
     center.replay("a");
     assert_eq!(center.take_one().priority, 7);
+}
+
+#[test]
+fn who_comes_before_a_shard_has_looked_is_not_sent_home_while_something_is_ready() {
+    let mut center = Center::with(ShardConfig { slice: 2, fires: 2, ..ShardConfig::default() });
+    for number in 0..7 {
+        center.schedule(Task { topic: name("other"), ..task(&number.to_string(), 0) });
+    }
+    center.schedule(task("last", 0));
+    center.tick(1);
+    center.open_again();
+    let reply = center.wait_for(&["t"], 1, 0, "consumer");
+    let given = center.given(reply).expect("who does not wait is answered");
+    assert_eq!(given.len(), 1);
+    assert!(center.take(1).is_empty(), "afterwards nobody is kept");
+}
+
+#[test]
+fn who_waits_for_nothing_is_kept_while_a_shard_reads_what_is_overdue_and_not_for_ever() {
+    let mut center = Center::with(ShardConfig { slice: 1, ..ShardConfig::default() });
+    for number in 0..4 {
+        center.schedule(Task { topic: name("other"), ..task(&number.to_string(), 0) });
+    }
+    center.tick(1);
+    center.open_again();
+    let reply = center.post_only(&["t"], 0);
+    center.step_once();
+    assert!(center.given(reply).is_none(), "there may be something among what was not read");
+    center.tick(5_000);
+    center.step_once();
+    assert_eq!(center.given(reply), Some(vec![]));
 }

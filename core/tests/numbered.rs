@@ -357,3 +357,22 @@ fn rows_that_are_only_in_the_store_are_found() {
     assert!(listed.tasks.is_empty());
     assert_eq!(center.shard.counts().topics[0].history, 1);
 }
+
+#[test]
+fn consecutive_tasks_have_consecutive_numbers_from_1_whatever_happens_between() {
+    let mut center = Center::new();
+    let mut numbers = Vec::new();
+    for round in 0..3 {
+        numbers.push(center.schedule(task(&format!("a{round}"), 0)).number);
+        let topic = name(&format!("t{round}"));
+        numbers.push(center.schedule(Task { topic: topic.clone(), ..task("b", 0) }).number);
+        center.put_queue(&format!("q{round}"), QueueSettings::default());
+        let delivery = center.take_one();
+        center.acknowledge(&delivery.lease).unwrap();
+    }
+    assert_eq!(numbers, [1, 2, 3, 4, 5, 6]);
+    center.restart();
+    let [first, second] = ["x", "y"].map(|id| center.schedule(task(id, 0)).number);
+    assert!(first > 6, "no number is given twice");
+    assert_eq!(second, first + 1);
+}

@@ -72,6 +72,11 @@ impl Shared {
         Ok((posted.ticket, duty))
     }
 
+    /// A shard is here and will look what it has.
+    pub fn expect_shard(&self, shard: ShardId) {
+        self.lobby.room().board.expect(shard);
+    }
+
     /// A shard is not here any more.
     pub fn forget_shard(&self, shard: ShardId) {
         let mut room = self.lobby.room();

@@ -59,6 +59,7 @@ impl Node {
     fn run(shared: Arc<Shared>, shards: Vec<Shard<Caller>>, claimed: &[(Fence, Instant)]) -> Result<Node, StartError> {
         for shard in &shards {
             shared.learn_queues(shard.id())?;
+            shared.expect_shard(shard.id());
         }
         // From here on, what has been started is stopped if something goes wrong.
         let mut node = Node { handle: Handle::new(Arc::clone(&shared)), threads: Threads::default() };

@@ -107,6 +107,7 @@ impl Runner<'_> {
         let shard = shard.map_err(|error| self.note(error))?;
         self.shared.learn_queues(self.id).map_err(|error| self.note(error))?;
         self.fence = fence;
+        self.shared.expect_shard(self.id);
         self.inbox.come_up(fence, claimed_at);
         Ok(shard)
     }

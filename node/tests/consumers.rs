@@ -6,9 +6,11 @@ mod stage;
 
 use std::time::Duration;
 
+use punctual_core::store::Table;
 use punctual_core::{QueueSettings, Rate, Refused};
-use punctual_node::{Error, shard_of};
-use stage::{PATIENCE, Stage, config, eventually, is_dry, name, next, task, wait_for};
+use punctual_memory::{Fate, MemoryStore};
+use punctual_node::{Error, Handle, Node, shard_of};
+use stage::{Gate, PATIENCE, Stage, config, eventually, is_dry, name, next, task, wait_for};
 
 #[tokio::test]
 async fn the_longest_waiting_is_served_first_whichever_shard_has_something() {
@@ -76,7 +78,7 @@ async fn what_was_on_its_way_to_a_dropped_consumer_goes_back() {
     eventually("the consumer waits", async || handle.stats().waiting_consumers == 1).await;
     handle.schedule(task("orders", "7").after(punctual_core::Millis(50))).await.unwrap();
     let gate = stage.close_gate();
-    gate.wait_for_commit();
+    gate.wait_for_somebody();
     dropped.abort();
     assert!(dropped.await.unwrap_err().is_cancelled());
     gate.open();
@@ -148,4 +150,50 @@ async fn none_of_several_queues_starves() {
     }
     queues.sort();
     assert_eq!(queues, [name("little"), name("much")]);
+}
+
+/// Holds what a node reads ahead until the gate is opened.
+fn hold_reading_ahead(stage: &MemoryStore) -> Gate {
+    let gate = Gate::default();
+    let pass = gate.pass();
+    stage.faults().slow_down_scans(move |table| {
+        if table == Table::Live {
+            pass();
+        }
+    });
+    gate
+}
+
+/// Somebody who does not want to wait is kept until the shards have looked, and then gets what is there.
+async fn must_be_kept(handle: &Handle, gate: &Gate) {
+    let waiting = handle.clone();
+    let kept = tokio::spawn(async move { waiting.reserve(wait_for(&waiting, "orders", Duration::ZERO)).await });
+    gate.wait_for_somebody();
+    eventually("the consumer is kept", async || handle.stats().waiting_consumers == 1).await;
+    gate.open();
+    assert_eq!(kept.await.unwrap().unwrap().len(), 1, "something was ready");
+}
+
+#[tokio::test]
+async fn nobody_goes_home_before_every_shard_has_looked_after_a_start() {
+    let stage = Stage::new(4);
+    stage.handle.schedule(task("orders", "7")).await.unwrap();
+    let Stage { clock, store, node, .. } = stage;
+    node.stop();
+    let gate = hold_reading_ahead(&store);
+    let node = Node::start(config(4), store.clone(), clock).unwrap();
+    // Dropped before the node, which would wait for it.
+    let gate = gate;
+    must_be_kept(&node.handle(), &gate).await;
+}
+
+#[tokio::test]
+async fn nobody_goes_home_before_a_shard_has_looked_that_was_opened_again() {
+    let Stage { handle, store, node: _node, .. } = Stage::new(1);
+    handle.schedule(task("orders", "7")).await.unwrap();
+    let gate = hold_reading_ahead(&store);
+    store.faults().fail_next_commit(Fate::Lost);
+    assert!(handle.schedule(task("others", "7")).await.is_err());
+    eventually("the shard is back", async || handle.ready().is_ok()).await;
+    must_be_kept(&handle, &gate).await;
 }

@@ -310,7 +310,7 @@ async fn a_shard_remembers_what_is_not_durable_yet() {
     });
     // One more poll of the call sends it.
     tokio::task::yield_now().await;
-    gate.wait_for_commit();
+    gate.wait_for_somebody();
     // Meanwhile a task comes due that nobody waits for: a step without anything to write.
     tokio::time::sleep(Duration::from_millis(100)).await;
     let cancelled = tokio::spawn({

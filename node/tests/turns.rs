@@ -70,7 +70,7 @@ fn who_comes_while_a_caller_commits_is_answered_too() {
         thread::spawn(move || block_on(handle.schedule(task)))
     };
     let mut calls = vec![call("first")];
-    gate.wait_for_commit();
+    gate.wait_for_somebody();
     calls.extend((0..20).map(|number| call(&number.to_string())));
     gate.open();
     for call in calls {
@@ -91,7 +91,7 @@ fn a_task_that_comes_due_while_a_caller_commits_is_handed_over_afterwards() {
         let handle = stage.handle.clone();
         move || block_on(handle.schedule(task("others", "7")))
     });
-    gate.wait_for_commit();
+    gate.wait_for_somebody();
     thread::sleep(Duration::from_millis(60));
     gate.open();
     assert!(call.join().unwrap().is_ok());
@@ -152,7 +152,7 @@ fn a_node_that_stops_waits_for_the_caller_who_has_a_shard() {
         let handle = stage.handle.clone();
         move || block_on(handle.schedule(task("orders", "7")))
     });
-    gate.wait_for_commit();
+    gate.wait_for_somebody();
     let stopping = thread::spawn(move || stage.node.stop());
     thread::sleep(Duration::from_millis(20));
     assert!(!stopping.is_finished());

@@ -48,7 +48,7 @@ async fn a_watcher_sees_what_happened_only_after_it_is_durable() {
         async move { handle.schedule(task("orders", "7")).await }
     });
     let gate = tokio::task::spawn_blocking(move || {
-        gate.wait_for_commit();
+        gate.wait_for_somebody();
         gate
     });
     let gate = gate.await.unwrap();

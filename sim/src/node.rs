@@ -155,6 +155,7 @@ impl Node {
         let id = shard.id();
         let seat = Seat { shard, fence, inbox: Vec::new(), wake: Timestamp::ZERO, poked: true, in_flight: 0 };
         self.seats.insert(id, seat);
+        self.board.expect(id);
     }
 
     /// Drops a shard's memory; these requests will never be answered.

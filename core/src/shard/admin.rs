@@ -126,7 +126,7 @@ impl<R> Shard<R> {
             return self.answers.push((reply, Err(Refused::NotEmpty { name: name.clone(), rows })));
         }
         self.directory.topic_mut(index).closing = true;
-        self.jobs.push(Job::new(Work::delete_topic(name.clone()), reply, self.numbers.next(), self.now));
+        self.jobs.push(Job::new(Work::delete_topic(name.clone()), reply, self.numbers.next_row(), self.now));
     }
 
     pub(super) fn delete_queue(&mut self, name: &Name, force: bool, reply: R) {
@@ -140,7 +140,12 @@ impl<R> Shard<R> {
         self.directory.queue_mut(index).closing = true;
         self.rerouted = true;
         if force {
-            return self.jobs.push(Job::new(Work::delete_queue(name.clone()), reply, self.numbers.next(), self.now));
+            return self.jobs.push(Job::new(
+                Work::delete_queue(name.clone()),
+                reply,
+                self.numbers.next_row(),
+                self.now,
+            ));
         }
         // What waits for its next attempt is not in the queue: it goes where its topic feeds then.
         self.close_queue(name);

@@ -149,7 +149,7 @@ impl<R> Shard<R> {
             state.queue = Some(queue.clone());
             // What happened to the task before is not the past of this row.
             state.past = None;
-            let seq = self.numbers.take();
+            let seq = self.numbers.row();
             let part = Resident::new(task.in_queue(&queue), seq, group.clone(), topic, state, None);
             let part = self.desk.insert(part);
             self.desk[part].at = due.min(self.now);
@@ -172,7 +172,7 @@ impl<R> Shard<R> {
         let to = queue.and_then(|queue| self.directory.queue(queue).settings.dead_letter.clone());
         match to {
             Some(to) => {
-                let number = self.numbers.take();
+                let number = self.numbers.token();
                 let row = &mut self.desk[slot];
                 row.state.phase = Phase::Forwarding { to, number, death };
                 row.table = Table::Live;

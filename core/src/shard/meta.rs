@@ -10,32 +10,74 @@ use crate::time::Timestamp;
 /// How many numbers are set aside at once, so that not every step has to note how many it used.
 const BLOCK: u64 = 1 << 16;
 
-/// Gives out numbers, each once in the life of the shard.
+/// Where the numbers of settings begin: far from those of tasks, which people see and count.
+const FIRST_SETTING: u64 = 1 << 62;
+
+/// The version of a note that knows only one kind of numbers, and of one that tells them apart.
+const ONE_KIND: u8 = 1;
+const THREE_KINDS: u8 = 2;
+
+/// Gives out numbers, each once in the life of the shard. Rows have theirs without gaps, so that consecutive
+/// tasks have consecutive ones; what else needs a number takes none of them.
 #[derive(Debug)]
 pub(super) struct Numbers {
+    rows: Counter,
+    tokens: Counter,
+    settings: Counter,
+}
+
+#[derive(Debug)]
+struct Counter {
     next: u64,
     /// Numbers below this are set aside in the store; after a restart counting goes on from here.
     set_aside: u64,
 }
 
 impl Numbers {
-    pub fn from(next: u64) -> Numbers {
-        Numbers { next, set_aside: next }
+    /// Those of a new shard.
+    pub fn new() -> Numbers {
+        Numbers { rows: Counter::from(1), tokens: Counter::from(1), settings: Counter::from(FIRST_SETTING) }
     }
 
-    pub fn take(&mut self) -> u64 {
+    /// For a task or a delivery.
+    pub fn row(&mut self) -> u64 {
+        self.rows.take()
+    }
+
+    /// For a lease, or the journey of a dead letter.
+    pub fn token(&mut self) -> u64 {
+        self.tokens.take()
+    }
+
+    /// For the settings of a topic or a queue, which are rows, too.
+    pub fn setting(&mut self) -> u64 {
+        self.settings.take()
+    }
+
+    /// What the next task will get.
+    pub fn next_row(&self) -> u64 {
+        self.rows.next
+    }
+
+    /// Sets more numbers aside if some were used that are not.
+    pub fn set_aside(&mut self) -> bool {
+        let Numbers { rows, tokens, settings } = self;
+        [rows, tokens, settings].into_iter().fold(false, |short, counter| counter.set_aside() || short)
+    }
+}
+
+impl Counter {
+    fn from(next: u64) -> Counter {
+        Counter { next, set_aside: next }
+    }
+
+    fn take(&mut self) -> u64 {
         let number = self.next;
         self.next += 1;
         number
     }
 
-    /// The next number that will be given out.
-    pub fn next(&self) -> u64 {
-        self.next
-    }
-
-    /// Sets more numbers aside if some were used that are not.
-    pub fn set_aside(&mut self) -> bool {
+    fn set_aside(&mut self) -> bool {
         let short = self.next > self.set_aside;
         if short {
             self.set_aside = self.next + BLOCK;
@@ -48,14 +90,24 @@ impl Numbers {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Meta {
     shards: u16,
-    numbers: u64,
+    rows: u64,
     minutes_at: Timestamp,
     minutes_seq: u64,
+    #[serde(skip)]
+    others: Others,
+}
+
+/// What stands behind the rest since there are several kinds of numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Others {
+    tokens: u64,
+    settings: u64,
 }
 
 impl Meta {
     pub fn new(shards: u16, numbers: &Numbers, minutes: Position) -> Meta {
-        Meta { shards, numbers: numbers.set_aside, minutes_at: minutes.at, minutes_seq: minutes.seq }
+        let others = Others { tokens: numbers.tokens.set_aside, settings: numbers.settings.set_aside };
+        Meta { shards, rows: numbers.rows.set_aside, minutes_at: minutes.at, minutes_seq: minutes.seq, others }
     }
 
     /// The row it is stored under.
@@ -68,9 +120,13 @@ impl Meta {
         self.shards
     }
 
-    /// The number to go on counting from.
-    pub fn numbers(self) -> u64 {
-        self.numbers
+    /// Numbers to go on with.
+    pub fn numbers(self) -> Numbers {
+        Numbers {
+            rows: Counter::from(self.rows),
+            tokens: Counter::from(self.others.tokens),
+            settings: Counter::from(self.others.settings),
+        }
     }
 
     /// How far minutes are counted.
@@ -79,7 +135,21 @@ impl Meta {
     }
 
     pub fn encode(self) -> Bytes {
-        super::open::encode_setting(&self)
+        let bytes = postcard::to_extend(&self, vec![THREE_KINDS]).expect("a note can be laid out as bytes");
+        postcard::to_extend(&self.others, bytes).expect("numbers can be laid out as bytes").into()
+    }
+
+    pub fn decode(bytes: &[u8]) -> Meta {
+        let (version, rest) = bytes.split_first().expect("a stored note starts with its version");
+        let (mut meta, others): (Meta, &[u8]) =
+            postcard::take_from_bytes(rest).expect("a stored note can be read back");
+        meta.others = match *version {
+            // Leases and settings drew from the numbers of rows: nothing above those was given to anybody.
+            ONE_KIND => Others { tokens: meta.rows, settings: FIRST_SETTING },
+            THREE_KINDS => postcard::from_bytes(others).expect("stored numbers can be read back"),
+            _ => panic!("a newer version of Punctual wrote this note: do not go back to an older one"),
+        };
+        meta
     }
 }
 
@@ -89,16 +159,39 @@ mod tests {
 
     #[test]
     fn numbers_are_set_aside_in_blocks_and_never_given_out_twice() {
-        let mut numbers = Numbers::from(1);
-        assert_eq!((numbers.take(), numbers.take()), (1, 2));
-        assert!(numbers.set_aside());
-        assert!(!numbers.set_aside());
-        let after_restart = Meta::new(1, &numbers, Position::START).numbers();
-        for _ in 0..BLOCK {
-            assert!(numbers.take() < after_restart);
+        for take in [Numbers::row, Numbers::token, Numbers::setting] {
+            let mut numbers = Numbers::new();
+            let first = take(&mut numbers);
+            assert_eq!(take(&mut numbers), first + 1);
+            assert!(numbers.set_aside());
+            assert!(!numbers.set_aside());
+            let mut after_restart = Meta::decode(&Meta::new(1, &numbers, Position::START).encode()).numbers();
+            let after_restart = take(&mut after_restart);
+            for _ in 0..BLOCK {
+                assert!(take(&mut numbers) < after_restart);
+            }
+            assert!(!numbers.set_aside());
+            take(&mut numbers);
+            assert!(numbers.set_aside());
         }
-        assert!(!numbers.set_aside());
-        numbers.take();
-        assert!(numbers.set_aside());
+    }
+
+    /// The bytes of a note, as they stand in stores that exist.
+    #[test]
+    fn notes_stay_readable() {
+        let version_1 = [&[1, 4], &[130, 128, 4][..], &[233, 7], &[5]].concat();
+        let meta = Meta::decode(&version_1);
+        let minutes = Position { at: Timestamp::from_millis(1_001), seq: 5 };
+        assert_eq!((meta.shards(), meta.minutes()), (4, minutes));
+        let mut numbers = meta.numbers();
+        let behind = (1 << 16) + 2;
+        assert_eq!((numbers.row(), numbers.token(), numbers.setting()), (behind, behind, FIRST_SETTING));
+
+        let settings = [128, 128, 128, 128, 128, 128, 128, 128, 64];
+        let version_2 = [&[2, 4], &[130, 128, 4][..], &[233, 7], &[5], &[9], &settings].concat();
+        let meta = Meta::decode(&version_2);
+        assert_eq!(meta.encode(), version_2);
+        let mut numbers = meta.numbers();
+        assert_eq!((numbers.row(), numbers.token(), numbers.setting()), (behind, 9, FIRST_SETTING));
     }
 }

@@ -150,6 +150,8 @@ pub struct Shard<R> {
     config: ShardConfig,
     now: Timestamp,
     opened_at: Timestamp,
+    /// Something may be overdue that was not read yet.
+    is_catching_up: bool,
     step: u64,
     /// Steps whose batches are not durable yet, with their times.
     in_flight: VecDeque<(u64, Timestamp)>,

@@ -157,9 +157,10 @@ impl<R> Shard<R> {
             fence,
             now,
             opened_at: now,
+            is_catching_up: true,
             step: 0,
             in_flight: VecDeque::new(),
-            numbers: Numbers::from(1),
+            numbers: Numbers::new(),
             directory: Directory::default(),
             desk: Desk::new(config.cache, config.seed),
             wheel: Wheel::new(now.as_millis()),
@@ -222,12 +223,12 @@ impl<R> Shard<R> {
                 self.dead.keep(period, Position::START);
             }
         } else {
-            let meta: Meta = decode_setting(&row.state);
+            let meta = Meta::decode(&row.state);
             let (noted, configured) = (meta.shards(), self.config.shards);
             if noted != configured {
                 return Err(OpenError::Shards { noted, configured });
             }
-            self.numbers = Numbers::from(meta.numbers());
+            self.numbers = meta.numbers();
             self.forecast.set_horizon(meta.minutes());
             self.noted_horizon = meta.minutes();
         }

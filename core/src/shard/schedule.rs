@@ -59,7 +59,7 @@ impl<R> Shard<R> {
             past: None,
         };
         let body = pack(task.form, &task.headers, &task.body);
-        let seq = self.numbers.take();
+        let seq = self.numbers.row();
         let slot = self.desk.insert(Resident::new(key, seq, task.key, topic, state, Some(body)));
         self.note(slot, what);
         self.wait_until(slot, due);

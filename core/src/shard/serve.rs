@@ -19,6 +19,9 @@ use crate::state::Phase;
 use crate::task::{Content, unpack};
 use crate::time::{Millis, Timestamp};
 
+/// For how long those who wait for nothing are kept while a shard that was just opened reads what is overdue.
+const PATIENCE: Millis = Millis::from_secs(5);
+
 impl<R> Shard<R> {
     /// Gives waiting consumers what is ready, and lets go of those whose time to wait is over.
     pub fn serve(&mut self, board: &mut Board<R>) {
@@ -49,11 +52,23 @@ impl<R> Shard<R> {
             board.stock(self.id, &queue, self.stocked.contains(&queue));
         }
         // Who may get something in the step that follows at once is not sent away before it.
-        if !self.hungry {
+        if !self.hungry && self.has_caught_up() {
             board.looked(self.id);
             let over = board.expire(self.now).into_iter();
             self.answers.extend(over.map(|reply| (reply, Ok(Answer::Reserved(vec![])))));
         }
+    }
+
+    /// Whether everything that was due when the shard was opened was read and has fired: until then "nothing
+    /// there" would be a guess. If that takes long, those who wait hear the guess.
+    fn has_caught_up(&mut self) -> bool {
+        if !self.is_catching_up {
+            return true;
+        }
+        let overdue = self.wheel.next_at().is_some_and(|at| at <= self.opened_at.as_millis());
+        let is_through = !overdue && self.horizon.at > self.opened_at;
+        self.is_catching_up = !is_through && self.now < self.opened_at.plus(PATIENCE);
+        !self.is_catching_up
     }
 
     /// The longest-waiting consumer of each queue that has something to give.
@@ -153,7 +168,7 @@ impl<R> Shard<R> {
         let fired_at = self.desk[slot].at.max(self.opened_at);
         self.leave_ready(slot);
         self.touch(slot);
-        let token = self.numbers.take();
+        let token = self.numbers.token();
         let queue = self.directory.queue(queue);
         let state = &mut self.desk[slot].state;
         let time = lease.or(state.lease).unwrap_or(queue.settings.lease);

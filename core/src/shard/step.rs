@@ -131,7 +131,7 @@ impl<R> Shard<R> {
             return Change::Update { place, table: Table::Settings, at, state };
         }
         // The note on numbers has a number of its own, which is never given out.
-        let seq = if key == Meta::key() { 0 } else { self.numbers.take() };
+        let seq = if key == Meta::key() { 0 } else { self.numbers.setting() };
         self.stored_settings.insert(key.clone(), seq);
         let row = Row { table: Table::Settings, key, seq, at, group: None, state, body: Bytes::new() };
         Change::Insert { row, replaces: None }

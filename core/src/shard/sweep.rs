@@ -142,7 +142,7 @@ impl<R> Shard<R> {
             let message = format!("{:?} does not apply to {:?}", sweep.action, sweep.matching);
             return self.answers.push((reply, Err(Refused::BadSettings(message))));
         }
-        self.jobs.push(Job::new(Work::Sweep(sweep), reply, self.numbers.next(), self.now));
+        self.jobs.push(Job::new(Work::Sweep(sweep), reply, self.numbers.next_row(), self.now));
     }
 
     /// Works on the pages that were read. Jobs that began in this step have none yet.

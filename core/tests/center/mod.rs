@@ -78,9 +78,15 @@ impl Center {
 
     /// Forgets all that is in memory and opens the shard again.
     pub fn restart(&mut self) {
+        self.open_again();
+        self.settle();
+    }
+
+    /// The same, and no step was taken yet.
+    pub fn open_again(&mut self) {
         self.shard = open(&self.store, &self.config, self.clock.now());
         self.board = Board::default();
-        self.settle();
+        self.board.expect(SHARD);
     }
 
     pub fn now(&self) -> Timestamp {
@@ -161,12 +167,25 @@ impl Center {
 
     /// Puts a consumer on the board; its answer comes under the number given back.
     pub fn wait_for(&mut self, queues: &[&str], max: usize, millis: u64, consumer: &str) -> u64 {
-        self.post(queues, max, millis, consumer, Choice::InTurn)
+        let reply = self.post(queues, max, millis, consumer, Choice::InTurn);
+        self.settle();
+        reply
+    }
+
+    /// Puts a consumer on the board, and no step is taken.
+    pub fn post_only(&mut self, queues: &[&str], millis: u64) -> u64 {
+        self.post(queues, 1, millis, "consumer", Choice::InTurn)
+    }
+
+    /// Takes one step, whether or not there is more to do.
+    pub fn step_once(&mut self) {
+        self.step(Vec::new());
     }
 
     /// The ids that these queues have to give now, the foremost of all first; they are taken.
     pub fn take_foremost(&mut self, queues: &[&str], max: usize) -> Vec<String> {
         let reply = self.post(queues, max, 0, "consumer", Choice::Foremost);
+        self.settle();
         let deliveries = self.given(reply).expect("who does not wait is answered");
         deliveries.into_iter().map(|delivery| delivery.id.to_string()).collect()
     }
@@ -182,7 +201,6 @@ impl Center {
             choice,
         };
         self.board.post(reserve, self.next_reply);
-        self.settle();
         self.next_reply
     }
 

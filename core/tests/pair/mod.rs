@@ -292,6 +292,7 @@ impl Pair {
         self.commit_all();
         self.board.forget_shard(SHARD);
         self.shard = open(&self.store, &self.config, self.now);
+        self.board.expect(SHARD);
         self.model.reopen(self.now);
         self.jump(self.now, vec![], &[]);
     }
@@ -311,6 +312,7 @@ impl Pair {
         self.model.served.clear();
         self.forwards.clear();
         self.shard = open(&self.store, &self.config, self.now);
+        self.board.expect(SHARD);
         self.model.reopen(self.now);
         self.jump(self.now, vec![], &[]);
     }

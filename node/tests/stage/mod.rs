@@ -70,16 +70,15 @@ impl Stage {
     /// Holds every commit from now on until the gate is opened.
     pub fn close_gate(&self) -> Gate {
         let gate = Gate::default();
-        let state = gate.state.clone();
-        self.store.faults().slow_down(move || pass(&state));
+        self.store.faults().slow_down(gate.pass());
         gate
     }
 }
 
-/// Holds commits until it is opened, or the test is over.
+/// Holds who comes until it is opened, or the test is over.
 #[derive(Default)]
 pub struct Gate {
-    /// Whether it is open, and how many commits came to it.
+    /// Whether it is open, and how many came to it.
     state: Arc<GateState>,
 }
 
@@ -101,16 +100,22 @@ impl Drop for Gate {
 }
 
 impl Gate {
+    /// What holds whoever calls it until the gate is open.
+    pub fn pass(&self) -> impl Fn() + Send + Sync + 'static {
+        let state = Arc::clone(&self.state);
+        move || pass(&state)
+    }
+
     pub fn open(&self) {
         self.state.0.lock().unwrap().0 = true;
         self.state.1.notify_all();
     }
 
-    /// Waits until a commit stands at the gate.
-    pub fn wait_for_commit(&self) {
+    /// Waits until somebody stands at the gate: a commit, if it holds those.
+    pub fn wait_for_somebody(&self) {
         let state = self.state.0.lock().unwrap();
         let (state, _) = self.state.1.wait_timeout_while(state, PATIENCE, |state| state.1 == 0).unwrap();
-        assert!(state.1 > 0, "no commit came to the gate");
+        assert!(state.1 > 0, "nobody came to the gate");
     }
 }
 

@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use punctual_core::store::StoreError;
+use punctual_core::store::{StoreError, Table};
 
 /// What becomes of a commit that fails; the caller hears the same in all cases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +46,7 @@ struct Plan {
     no_room: Option<String>,
     next_commit: Option<Fate>,
     delay: Option<Arc<dyn Fn() + Send + Sync>>,
+    scan_delay: Option<Arc<dyn Fn(Table) + Send + Sync>>,
 }
 
 impl Faults {
@@ -80,6 +81,11 @@ impl Faults {
         self.plan().delay = Some(Arc::new(delay));
     }
 
+    /// Calls this at the beginning of every scan, with its table, outside all locks.
+    pub fn slow_down_scans(&self, delay: impl Fn(Table) + Send + Sync + 'static) {
+        self.plan().scan_delay = Some(Arc::new(delay));
+    }
+
     /// Nothing goes wrong any more.
     pub fn heal(&self) {
         let mut plan = self.plan();
@@ -102,6 +108,14 @@ impl Faults {
         let delay = self.plan().delay.clone();
         if let Some(delay) = delay {
             delay();
+        }
+    }
+
+    /// Lets the caller's delay of a scan pass.
+    pub(crate) fn delay_scan(&self, table: Table) {
+        let delay = self.plan().scan_delay.clone();
+        if let Some(delay) = delay {
+            delay(table);
         }
     }
 

@@ -137,6 +137,7 @@ impl Store for MemoryStore {
     }
 
     fn scan(&self, shard: ShardId, scan: &Scan) -> Result<Vec<Row>, StoreError> {
+        self.faults.delay_scan(scan.table);
         self.in_shard(shard, |shard| shard.scan(scan))
     }
 
