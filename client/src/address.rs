@@ -1,6 +1,7 @@
 //! Where the server is, and how names become parts of its paths.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use http::Uri;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -11,21 +12,32 @@ use crate::error::Error;
 /// Everything that has a meaning in a path or could get one on the way; `/` above all, which names may hold.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
+/// What requests over a unix socket are addressed to.
+const LOCAL: &str = "http://localhost";
+
 /// The address of a server, without a slash at its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Address {
     text: String,
     secure: bool,
+    /// The socket by which it is reached, if that is a file.
+    unix: Option<PathBuf>,
 }
 
 impl Address {
     pub fn parse(url: &str) -> Result<Address, Error> {
         let bad = |reason: &str| Error::BadUrl { url: url.into(), reason: reason.into() };
+        if let Some(path) = url.trim().strip_prefix("unix:") {
+            if path.is_empty() {
+                return Err(bad("it names no socket: write unix: and its path"));
+            }
+            return Ok(Address { text: LOCAL.into(), secure: false, unix: Some(path.into()) });
+        }
         let uri: Uri = url.trim().parse().map_err(|error: http::uri::InvalidUri| bad(&error.to_string()))?;
         let secure = match uri.scheme_str() {
             Some("https") => true,
             Some("http") => false,
-            Some(_) => return Err(bad("its scheme is neither http nor https")),
+            Some(_) => return Err(bad("its scheme is neither http, https nor unix")),
             None => return Err(bad("it has no scheme")),
         };
         let Some(authority) = uri.authority() else { return Err(bad("it has no host")) };
@@ -36,12 +48,17 @@ impl Address {
             return Err(bad("it has a query"));
         }
         let scheme = if secure { "https" } else { "http" };
-        Ok(Address { text: format!("{scheme}://{authority}{}", uri.path().trim_end_matches('/')), secure })
+        Ok(Address { text: format!("{scheme}://{authority}{}", uri.path().trim_end_matches('/')), secure, unix: None })
     }
 
     /// Whether it is spoken to under TLS.
     pub fn is_secure(&self) -> bool {
         self.secure
+    }
+
+    /// The socket by which it is reached, if that is a file.
+    pub fn unix(&self) -> Option<&std::path::Path> {
+        self.unix.as_deref()
     }
 
     /// The full address of a path.
@@ -57,7 +74,10 @@ impl Address {
 
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        match &self.unix {
+            Some(socket) => write!(f, "unix:{}", socket.display()),
+            None => f.write_str(&self.text),
+        }
     }
 }
 
@@ -150,10 +170,25 @@ mod tests {
     }
 
     #[test]
+    fn a_unix_socket_is_an_address_too() {
+        let address = Address::parse("unix:/run/punctual.sock").unwrap();
+        assert_eq!(address.unix(), Some(std::path::Path::new("/run/punctual.sock")));
+        assert_eq!(address.to_string(), "unix:/run/punctual.sock");
+        assert_eq!(address.join(&Path::new("stats")).unwrap().to_string(), "http://localhost/v1/stats");
+    }
+
+    #[test]
     fn what_is_no_address_of_a_server_is_refused() {
-        for bad in
-            ["", "localhost:7400", "/tmp", "ftp://host", "http://user:secret@host", "http://host/?a=b", "ht tp://"]
-        {
+        for bad in [
+            "",
+            "unix:",
+            "localhost:7400",
+            "/tmp",
+            "ftp://host",
+            "http://user:secret@host",
+            "http://host/?a=b",
+            "ht tp://",
+        ] {
             assert!(matches!(Address::parse(bad), Err(Error::BadUrl { .. })), "{bad}");
         }
     }

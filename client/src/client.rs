@@ -85,7 +85,7 @@ impl ClientBuilder {
 }
 
 impl Client {
-    /// A client of the server at this address, such as `http://127.0.0.1:7400`.
+    /// A client of the server at this address, such as `http://127.0.0.1:7400` or `unix:/run/punctual/http`.
     pub fn new(url: &str) -> Result<Client, Error> {
         Client::builder(url).build()
     }

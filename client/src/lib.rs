@@ -17,6 +17,7 @@ mod delivery;
 mod error;
 mod events;
 mod leases;
+mod pool;
 mod task;
 mod tasks;
 mod transport;

@@ -10,10 +10,6 @@ use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::Client as Pool;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
 use punctual_wire::{Problem, Span};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -23,15 +19,10 @@ use tokio::time::Instant;
 use crate::address::{Address, Path};
 use crate::backoff::Waits;
 use crate::error::Error;
+use crate::pool::Pool;
 
 /// The wait before the first repetition, and the longest one.
 const WAITS: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
-
-/// Shorter than servers keep idle connections, so that a request seldom meets one that is being closed.
-const IDLE: Duration = Duration::from_secs(20);
-
-/// The longest wait for a connection. A server that lives answers sooner, and repeating is better than waiting.
-const CONNECT: Duration = Duration::from_secs(5);
 
 /// The way to one server, with its pool of connections.
 #[derive(Debug)]
@@ -40,7 +31,7 @@ pub(crate) struct Transport {
     token: Option<HeaderValue>,
     timeout: Duration,
     retries: u32,
-    pool: Pool<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    pool: Pool,
 }
 
 /// Whether a request may be sent again after it may have been carried out.
@@ -90,17 +81,10 @@ impl Transport {
             }
             None => None,
         };
-        let mut tcp = HttpConnector::new();
-        tcp.enforce_http(false);
-        tcp.set_nodelay(true);
-        tcp.set_connect_timeout(Some(CONNECT.min(timeout)));
-        // An event stream may be silent for long; this notices when its other end is gone.
-        tcp.set_keepalive(Some(Duration::from_secs(15)));
-        let tls = trust(address.is_secure(), certificates)?;
-        let connector = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1();
-        let mut pool = Pool::builder(TokioExecutor::new());
-        pool.pool_idle_timeout(IDLE).pool_timer(TokioTimer::new());
-        let pool = pool.build(connector.wrap_connector(tcp));
+        let pool = match address.unix() {
+            Some(socket) => Pool::unix(socket),
+            None => Pool::net(trust(address.is_secure(), certificates)?, timeout),
+        };
         Ok(Transport { address, token, timeout, retries, pool })
     }
 

@@ -26,7 +26,7 @@ struct Line {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "To reach a server")]
 struct Reach {
-    /// Where the server is.
+    /// Where the server is; unix:PATH for a socket that is a file.
     #[arg(long, global = true, env = "PUNCTUAL_URL", default_value = "http://127.0.0.1:7400", hide_env_values = true)]
     url: String,
     /// The token to show to the server.

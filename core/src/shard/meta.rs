@@ -62,7 +62,8 @@ impl Numbers {
     /// Sets more numbers aside if some were used that are not.
     pub fn set_aside(&mut self) -> bool {
         let Numbers { rows, tokens, settings } = self;
-        [rows, tokens, settings].into_iter().fold(false, |short, counter| counter.set_aside() || short)
+        let short = [rows.set_aside(), tokens.set_aside(), settings.set_aside()];
+        short.contains(&true)
     }
 }
 

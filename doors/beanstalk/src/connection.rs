@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use bytes::Buf;
 use punctual_core::Name;
+use punctual_socket::Stream;
 use tokio::io::AsyncWriteExt;
-use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -17,6 +17,7 @@ use crate::counters::Presence;
 use crate::door::{Door, millis};
 use crate::held::Held;
 use crate::input::{Input, Next};
+use crate::leaving::Stay;
 use crate::round::{Begun, Round};
 use crate::tubes::{Tie, Tied};
 use crate::yaml;
@@ -42,8 +43,10 @@ pub(crate) struct Connection<'a> {
     pub watched: Vec<Tied<'a>>,
     /// Under which it holds what it has reserved.
     pub consumer: Name,
+    /// Dropped when all of the above is: others wait for that.
+    pub stay: Stay,
     /// The last to go: who sees it close finds the connection gone from all counts.
-    pub stream: TcpStream,
+    pub stream: Stream,
 }
 
 /// What cannot be in a round: it waits, or it looks at what is durable.
@@ -73,8 +76,22 @@ enum Taken {
     Quit,
 }
 
+/// A connection that was let in, and is known to everybody before anybody who came after it is served.
+pub(crate) struct Visitor {
+    presence: Presence,
+    stay: Stay,
+    stream: Stream,
+}
+
+impl Visitor {
+    pub fn new(door: &Door, stream: Stream) -> Visitor {
+        Visitor { presence: door.counters.enter(), stay: door.leaving.enter(&stream), stream }
+    }
+}
+
 impl<'a> Connection<'a> {
-    pub fn new(door: &'a Arc<Door>, stream: TcpStream, stop: watch::Receiver<bool>) -> Connection<'a> {
+    pub fn new(door: &'a Arc<Door>, visitor: Visitor, stop: watch::Receiver<bool>) -> Connection<'a> {
+        let Visitor { presence, stay, stream } = visitor;
         let default = Name::new(DEFAULT).expect("a name");
         Connection {
             door,
@@ -83,10 +100,11 @@ impl<'a> Connection<'a> {
             output: Output::new(),
             round: Round::default(),
             held: Held::default(),
-            presence: door.counters.enter(),
+            presence,
             used: door.tubes.tie(&default, Tie::Uses),
             watched: vec![door.tubes.tie(&default, Tie::Watches)],
             consumer: door.next_consumer(),
+            stay,
             stream,
         }
     }
@@ -129,6 +147,7 @@ impl<'a> Connection<'a> {
             if read == 0 {
                 return Ok(());
             }
+            self.stay.see_off(&self.stream).await;
         }
     }
 
@@ -228,7 +247,10 @@ impl<'a> Connection<'a> {
             return Ok(());
         }
         self.add_counts();
-        match timeout(self.door.limits.unread_time, self.stream.write_all_buf(&mut self.output)).await {
+        self.stay.is_written_to(true);
+        let written = timeout(self.door.limits.unread_time, self.stream.write_all_buf(&mut self.output)).await;
+        self.stay.is_written_to(false);
+        match written {
             Ok(written) => written,
             Err(_) => Err(io::ErrorKind::TimedOut.into()),
         }
@@ -242,7 +264,7 @@ impl<'a> Connection<'a> {
 }
 
 /// Reads what has come; 0 bytes are the end. While nothing comes, the connection costs no buffer.
-pub(crate) async fn read(stream: &TcpStream, input: &mut Input) -> io::Result<usize> {
+pub(crate) async fn read(stream: &Stream, input: &mut Input) -> io::Result<usize> {
     loop {
         input.let_go();
         stream.readable().await?;

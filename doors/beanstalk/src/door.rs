@@ -1,5 +1,6 @@
 //! What all connections of the door share.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -8,6 +9,7 @@ use punctual_core::{Millis, Name, Order, QueueSettings};
 use punctual_node::Handle;
 
 use crate::counters::Counters;
+use crate::leaving::Leaving;
 use crate::tubes::{Tube, Tubes};
 
 /// How much of the node's name is told to those who look who holds a task.
@@ -55,15 +57,16 @@ pub struct Door {
     pub(crate) started: Instant,
     pub(crate) counters: Arc<Counters>,
     pub(crate) tubes: Tubes,
+    pub(crate) leaving: Arc<Leaving>,
     is_draining: AtomicBool,
     visits: AtomicU64,
 }
 
 impl Door {
     /// A door to a node of this name; `session` is random.
-    pub fn new(handle: Handle, limits: Limits, machine: Machine, node: &Name, session: u64) -> Door {
+    pub fn new(handle: Handle, limits: Limits, machine: Machine, node: &Name, session: u64) -> io::Result<Door> {
         let node: String = node.chars().take(NODE_NAME).collect();
-        Door {
+        Ok(Door {
             handle,
             limits,
             machine,
@@ -72,9 +75,10 @@ impl Door {
             started: Instant::now(),
             counters: Arc::new(Counters::new()),
             tubes: Tubes::default(),
+            leaving: Arc::new(Leaving::new()?),
             is_draining: AtomicBool::new(false),
             visits: AtomicU64::new(0),
-        }
+        })
     }
 
     /// Takes no more jobs from now on; everything else goes on.

@@ -22,6 +22,7 @@ mod former;
 mod held;
 pub mod input;
 pub mod kind;
+mod leaving;
 pub mod line;
 mod listen;
 mod look;

@@ -4,10 +4,10 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::net::{TcpListener, TcpStream};
+use punctual_socket::Listener;
 use tokio::sync::{Semaphore, watch};
 
-use crate::connection::Connection;
+use crate::connection::{Connection, Visitor};
 use crate::door::Door;
 
 /// How long connections may take to end once the door closes.
@@ -18,7 +18,7 @@ const WELCOME: Duration = Duration::from_secs(1);
 
 /// Serves until `stop` turns true. Then nobody is let in any more, and it returns when everybody's jobs are on
 /// their way back.
-pub async fn serve(listener: TcpListener, door: Arc<Door>, mut stop: watch::Receiver<bool>) {
+pub async fn serve(listener: Listener, door: Arc<Door>, mut stop: watch::Receiver<bool>) {
     let cleaning = tokio::spawn(clean_up(Arc::clone(&door)));
     _ = tokio::time::timeout(WELCOME, cleaning).await;
     let places = Arc::new(Semaphore::new(door.limits.connections));
@@ -35,9 +35,12 @@ pub async fn serve(listener: TcpListener, door: Arc<Door>, mut stop: watch::Rece
         };
         match accepted {
             Ok((stream, _)) => {
+                let visitor = Visitor::new(&door, stream);
                 let (door, stop, open) = (Arc::clone(&door), stop.clone(), open.clone());
                 tokio::spawn(async move {
-                    visit(stream, &door, stop).await;
+                    if let Err(error) = Connection::new(&door, visitor, stop).run().await {
+                        tracing::debug!(%error, "a connection broke off");
+                    }
                     drop((place, open));
                 });
             }
@@ -61,13 +64,5 @@ async fn clean_up(door: Arc<Door>) {
         Err(error) => {
             tracing::warn!(%error, "jobs that were reserved when the server ended stay so until their time is over");
         }
-    }
-}
-
-async fn visit(stream: TcpStream, door: &Arc<Door>, stop: watch::Receiver<bool>) {
-    // Answers are short; waiting for more to send with them would only make them late.
-    _ = stream.set_nodelay(true);
-    if let Err(error) = Connection::new(door, stream, stop).run().await {
-        tracing::debug!(%error, "a connection broke off");
     }
 }

@@ -1,7 +1,6 @@
 //! Sockets: accepting connections, bounding them, and ending them in order.
 
 use std::convert::Infallible;
-use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,9 +8,9 @@ use std::time::Duration;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use punctual_socket::{Listener, Peer, Stream};
 use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 
@@ -23,8 +22,8 @@ use crate::stall::Stalling;
 const FAREWELL: Duration = Duration::from_secs(10);
 
 /// Serves until `stop` turns true. Then nobody is let in any more, and it returns when all who are
-/// in have been answered, or ten seconds later.
-pub async fn serve(listener: TcpListener, tls: Option<Arc<ServerConfig>>, app: App, mut stop: watch::Receiver<bool>) {
+/// in have been answered, or ten seconds later. Over a unix socket nothing is encrypted: it does not leave the machine.
+pub async fn serve(listener: Listener, tls: Option<Arc<ServerConfig>>, app: App, mut stop: watch::Receiver<bool>) {
     let limits = app.limits;
     let places = Arc::new(Semaphore::new(limits.connections));
     let answering = Answering::new(app);
@@ -56,7 +55,7 @@ async fn stopped(stop: &mut watch::Receiver<bool>) {
     _ = stop.wait_for(|stop| *stop).await;
 }
 
-async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
+async fn accept(listener: &Listener) -> (Stream, Peer) {
     loop {
         match listener.accept().await {
             Ok(accepted) => return accepted,
@@ -79,10 +78,8 @@ struct Visit {
 }
 
 impl Visit {
-    async fn welcome(self, stream: TcpStream, tls: Option<TlsAcceptor>, peer: SocketAddr) {
-        // Answers are short; waiting for more to send with them would only make them late.
-        _ = stream.set_nodelay(true);
-        match tls {
+    async fn welcome(self, stream: Stream, tls: Option<TlsAcceptor>, peer: Peer) {
+        match tls.filter(|_| peer != Peer::Unix) {
             None => self.answer(stream, peer).await,
             Some(tls) => match tokio::time::timeout(self.limits.header_time, tls.accept(stream)).await {
                 Ok(Ok(stream)) => self.answer(stream, peer).await,
@@ -92,7 +89,7 @@ impl Visit {
         }
     }
 
-    async fn answer(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, peer: SocketAddr) {
+    async fn answer(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, peer: Peer) {
         let stream = TokioIo::new(Stalling::new(stream, self.limits.body_time));
         let service = service_fn(|request| self.answering.answer(request));
         let connection = http1::Builder::new()

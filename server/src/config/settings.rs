@@ -8,12 +8,13 @@ use punctual_core::Name;
 use punctual_wire::Span;
 
 use super::table::{Setting, settings};
-use super::value::{Address, Given, HostName, LogFormat, Ratio, Reads, Size};
+use super::value::{Address, FileMode, Given, HostName, LogFormat, Ratio, Reads, Size};
 
 settings! {
     {
         /// Where to listen; several addresses are a list, or separated by commas. Port 0 takes a free port and says
-        /// which. An address that other machines reach needs tokens (`punctual token create`) or `access.open`.
+        /// which, and `unix:PATH` is a socket that is a file. An address that other machines reach needs tokens
+        /// (`punctual token create`) or `access.open`.
         listen: Vec<Address> = "127.0.0.1:7400", common;
         /// The directory for everything that is kept. It is made if it is not there, and belongs to one process at a
         /// time.
@@ -81,7 +82,8 @@ settings! {
 
     /// The beanstalk door: the protocol of beanstalkd 1.12, for its clients. See docs/beanstalk.md.
     beanstalk: BeanstalkPart {
-        /// Where to listen, such as 127.0.0.1:11300. Without an address the door is closed.
+        /// Where to listen, such as 127.0.0.1:11300 or unix:/run/punctual/beanstalk. Without an address the door is
+        /// closed.
         listen: Option<Address> = "", common;
         /// Whether to open it although a token would be needed elsewhere, or other machines reach it. The protocol knows
         /// neither tokens nor encryption: everybody who reaches it may put, take and remove jobs.
@@ -94,7 +96,14 @@ settings! {
         unread_time: Span = "30s";
     }
 
-    /// Encryption. With a certificate and its key, all addresses speak TLS only. Both are read again on SIGHUP.
+    /// Sockets that are files, of addresses that begin with `unix:`. They are made at the start, also in place of one that
+    /// a crash has left behind, and removed at the end.
+    unix: UnixPart {
+        /// Who may connect: whoever may write to the file. `0660` is the user and the group of the process.
+        mode: FileMode = "0660";
+    }
+
+    /// Encryption. With a certificate and its key, all addresses but unix sockets speak TLS only. Both are read again on SIGHUP.
     tls: TlsPart {
         /// A PEM file with the certificate, and those that vouch for it after it.
         certificate: Option<PathBuf> = "", common;

@@ -93,9 +93,18 @@ impl fmt::Display for Size {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ratio(pub f64);
 
-/// Where to listen: an IP address or a name, and a port.
+/// Where to listen.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Address(pub String);
+pub enum Address {
+    /// An IP address or a name, and a port.
+    Named(String),
+    /// A file, as `unix:PATH`.
+    Unix(PathBuf),
+}
+
+/// Who may use a file, as `chmod` writes it: `0660`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileMode(pub u32);
 
 /// A name of the server, or a pattern of such names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -143,9 +152,37 @@ reads_text! {
     Name, "a name", |text| Name::new(text).map_err(|error| error.to_string()), |name| name.as_str().into();
     Sync, "`always` or a length of time", read_sync, show_sync;
     Ratio, "a number from 0 to 1", read_ratio, |ratio| ratio.0.into();
-    Address, "an address", read_address, |address| address.0.as_str().into();
+    Address, "an address", read_address, |address| address.to_string().into();
     HostName, "a name", read_host, |host| host.0.as_str().into();
     LogFormat, "`auto`, `human` or `json`", read_log_format, show_log_format;
+}
+
+impl Reads for FileMode {
+    const KIND: &'static str = "a mode";
+
+    fn read(given: &Given) -> Result<FileMode, String> {
+        let bad = |text: &str| format!("{text} is not the mode of a file: write it in quotes, as chmod does: \"0660\"");
+        // A file's 0o660 and 660 are other numbers than what they look like.
+        if let Given::Toml(Value::Integer(number)) = given {
+            return Err(bad(&number.value().to_string()));
+        }
+        let text = given.one(Self::KIND)?;
+        let mode = u32::from_str_radix(text.trim(), 8).ok().filter(|mode| *mode <= 0o777);
+        mode.map(FileMode).ok_or_else(|| bad(&format!("{text:?}")))
+    }
+
+    fn show(&self) -> Value {
+        format!("{:04o}", self.0).into()
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Named(name) => f.write_str(name),
+            Address::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
 }
 
 /// The empty text is none.
@@ -229,16 +266,22 @@ fn read_ratio(text: &str) -> Result<Ratio, String> {
 
 fn read_address(text: &str) -> Result<Address, String> {
     if text.parse::<SocketAddr>().is_ok() {
-        return Ok(Address(text.to_owned()));
+        return Ok(Address::Named(text.to_owned()));
+    }
+    if let Some(path) = text.strip_prefix("unix:") {
+        return read_path(path).map(Address::Unix);
     }
     let is_named = text.rsplit_once(':').is_some_and(|(name, port)| {
         let fits = |character: char| character.is_ascii_alphanumeric() || "-._".contains(character);
         !name.is_empty() && name.chars().all(fits) && port.parse::<u16>().is_ok()
     });
     if is_named {
-        return Ok(Address(text.to_owned()));
+        return Ok(Address::Named(text.to_owned()));
     }
-    Err(format!("{text:?} is not an address with a port: write 127.0.0.1:7400, [::1]:7400 or localhost:7400"))
+    Err(format!(
+        "{text:?} is not an address with a port: write 127.0.0.1:7400, [::1]:7400, localhost:7400, \
+         or unix: and the path of a socket"
+    ))
 }
 
 fn read_log_format(text: &str) -> Result<LogFormat, String> {

@@ -1,14 +1,15 @@
 //! What the server says on standard output when it is ready: for people, and for whoever started it.
 //!
 //! The lines `listening on http://ADDRESS` are stable: with port 0, scripts and tests read from them which port was
-//! taken.
+//! taken. Those of unix sockets are `listening on unix:PATH for http`.
 
 use std::io::{Write, stdout};
+use std::net::SocketAddr;
 
 use punctual_almanac::Almanac;
 use punctual_node::access::Access;
 
-use super::sockets::Socket;
+use super::sockets::{Place, Socket};
 use crate::config::Effective;
 
 /// Says where the server listens, where its data is, what a confirmation is worth, and how to try it.
@@ -16,11 +17,13 @@ pub fn show(effective: &Effective, sockets: &[Socket], beanstalk: Option<&Socket
     let config = &effective.config;
     let scheme = if config.tls.certificate.is_some() { "https" } else { "http" };
     let mut text = format!("Punctual {}\n", env!("CARGO_PKG_VERSION"));
-    for socket in sockets {
-        text += &format!("listening on {scheme}://{}\n", socket.address);
-    }
-    if let Some(socket) = beanstalk {
-        text += &format!("listening on beanstalk://{}\n", socket.address);
+    let protocols = sockets.iter().map(|socket| (scheme, socket)).chain(beanstalk.map(|socket| ("beanstalk", socket)));
+    for (protocol, socket) in protocols {
+        text += &match &socket.place {
+            Place::Address(address) => format!("listening on {protocol}://{address}\n"),
+            // Nothing is encrypted that stays on the machine.
+            place @ Place::Unix(_) => format!("listening on {place} for {}\n", protocol.replace("https", "http")),
+        };
     }
     let data = std::path::absolute(&config.data).unwrap_or_else(|_| config.data.clone());
     text += &format!("data in {}\n", data.display());
@@ -34,7 +37,10 @@ pub fn show(effective: &Effective, sockets: &[Socket], beanstalk: Option<&Socket
         false => format!("every request needs a token of {}\n", config.tokens().display()),
     };
     if let Some(socket) = sockets.first() {
-        let url = format!("{scheme}://{}", reachable(socket));
+        let url = match &socket.place {
+            Place::Address(address) => format!("{scheme}://{}", reachable(*address)),
+            Place::Unix(path) => format!("--unix-socket {} http://localhost", path.display()),
+        };
         let token = if access.is_open() { "" } else { " -H \"authorization: Bearer $PUNCTUAL_TOKEN\"" };
         text += &format!(
             "\nSchedule a task for 3 seconds from now, and receive it:\n  \
@@ -48,7 +54,7 @@ pub fn show(effective: &Effective, sockets: &[Socket], beanstalk: Option<&Socket
 }
 
 /// The address by which this machine reaches it.
-fn reachable(socket: &Socket) -> String {
-    let (address, port) = (socket.address, socket.address.port());
+fn reachable(address: SocketAddr) -> String {
+    let port = address.port();
     if address.ip().is_unspecified() { format!("127.0.0.1:{port}") } else { address.to_string() }
 }

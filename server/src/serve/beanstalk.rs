@@ -9,6 +9,9 @@ use punctual_node::Handle;
 use crate::config::Config;
 use crate::failure::Failure;
 
+/// The version of beanstalkd whose protocol is spoken. Clients take it apart, so it says nothing else.
+const PROTOCOL: &str = "1.12";
+
 /// How many parts of a second the system counts processor time in.
 const TICKS: u64 = 100;
 
@@ -23,14 +26,15 @@ pub fn door(config: &Config, handle: Handle) -> Result<Door, Failure> {
         unread_time: config.beanstalk.unread_time.as_duration(),
         creates_tubes: config.tasks.create_on_use,
     };
-    Ok(Door::new(handle, limits, machine(), &config.node.name, u64::from_le_bytes(session)))
+    Door::new(handle, limits, machine(), &config.node.name, u64::from_le_bytes(session))
+        .map_err(|error| Failure::Failed(format!("the beanstalk door cannot watch its connections: {error}")))
 }
 
 fn machine() -> Machine {
     let system = rustix::system::uname();
     let text = |text: &std::ffi::CStr| text.to_string_lossy().into_owned();
     Machine {
-        version: concat!("1.12 (Punctual ", env!("CARGO_PKG_VERSION"), ")"),
+        version: PROTOCOL,
         hostname: text(system.nodename()),
         os: text(system.version()),
         platform: text(system.machine()),

@@ -104,7 +104,7 @@ fn serve(effective: &Effective, export: Option<Export>) -> Result<(), Failure> {
         door.map(|door| BeanstalkDoor { door, is_open_to_all: config.beanstalk.open, stop: stop_beanstalk.clone() });
     let watchman =
         Watchman { handle: node.handle(), access, tokens, certificate: certificate.clone(), beanstalk: beanstalk_door };
-    let addresses: Vec<String> = sockets.iter().map(|socket| socket.address.to_string()).collect();
+    let addresses: Vec<String> = sockets.iter().map(|socket| socket.place.to_string()).collect();
     tracing::info!(version = app.version, addresses = addresses.join(","), store = %almanac, "started");
     banner::show(effective, &sockets, beanstalk.as_ref().map(|(socket, _)| socket), &almanac, &app.access);
     let doors = Doors { sockets, certificate, app, beanstalk, stop_beanstalk };

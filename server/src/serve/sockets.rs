@@ -1,9 +1,12 @@
 //! Where the server listens, and whether it may without tokens.
 
+use std::fmt;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::{Path, PathBuf};
 
-use tokio::net::{TcpListener, TcpSocket};
+use punctual_socket::{Listener, UnixError, listen_unix};
+use tokio::net::TcpSocket;
 use tokio::runtime::Runtime;
 
 use crate::config::{Address, Config};
@@ -14,23 +17,49 @@ const LINE: u32 = 1_024;
 
 /// A socket that is listening.
 pub struct Socket {
-    pub listener: TcpListener,
-    /// Where; with the port that was chosen if none was asked for.
-    pub address: SocketAddr,
+    pub listener: Listener,
+    pub place: Place,
+}
+
+/// Where a socket is.
+#[derive(Clone, Debug)]
+pub enum Place {
+    /// With the port that was chosen if none was asked for.
+    Address(SocketAddr),
+    Unix(PathBuf),
+}
+
+impl Place {
+    /// Whether other machines reach it.
+    fn is_exposed(&self) -> bool {
+        match self {
+            Place::Address(address) => !address.ip().to_canonical().is_loopback(),
+            Place::Unix(_) => false,
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Address(address) => address.fmt(f),
+            Place::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
 }
 
 /// Opens all sockets. Refuses an address that other machines reach if whoever reaches it could do everything.
 pub fn bind(config: &Config, has_tokens: bool, runtime: &Runtime) -> Result<Vec<Socket>, Failure> {
     let _runtime = runtime.enter();
-    let addresses: Vec<SocketAddr> =
+    let places: Vec<Place> =
         config.listen.iter().map(|address| resolve("listen", address)).collect::<Result<_, _>>()?;
-    if let Some(address) = addresses.iter().find(|address| !address.ip().to_canonical().is_loopback())
+    if let Some(place) = places.iter().find(|place| place.is_exposed())
         && !has_tokens
         && !config.access.open
     {
-        return Err(Failure::Usage(exposed(config, *address)));
+        return Err(Failure::Usage(exposed(config, place)));
     }
-    addresses.into_iter().map(|address| listen("listen", address)).collect()
+    places.into_iter().map(|place| listen(config, "listen", place)).collect()
 }
 
 /// Opens the socket of the beanstalk door, if there is to be one. Its protocol knows no tokens: where they would be
@@ -38,25 +67,25 @@ pub fn bind(config: &Config, has_tokens: bool, runtime: &Runtime) -> Result<Vec<
 pub fn bind_beanstalk(config: &Config, has_tokens: bool, runtime: &Runtime) -> Result<Option<Socket>, Failure> {
     let _runtime = runtime.enter();
     let Some(address) = &config.beanstalk.listen else { return Ok(None) };
-    let address = resolve("beanstalk.listen", address)?;
-    let is_guarded = !has_tokens && address.ip().to_canonical().is_loopback();
+    let place = resolve("beanstalk.listen", address)?;
+    let is_guarded = !has_tokens && !place.is_exposed();
     if !is_guarded && !config.beanstalk.open {
-        return Err(Failure::Usage(unguarded(address, has_tokens)));
+        return Err(Failure::Usage(unguarded(&place, has_tokens)));
     }
-    listen("beanstalk.listen", address).map(Some)
+    listen(config, "beanstalk.listen", place).map(Some)
 }
 
-fn unguarded(address: SocketAddr, has_tokens: bool) -> String {
+fn unguarded(place: &Place, has_tokens: bool) -> String {
     let why = if has_tokens { "tokens are in force elsewhere" } else { "other machines reach it" };
     format!(
-        "`beanstalk.listen`: {address} would be open to everybody, and {why}: the protocol knows no tokens.\n  \
+        "`beanstalk.listen`: {place} would be open to everybody, and {why}: the protocol knows no tokens.\n  \
          Say --beanstalk-open if something else keeps strangers out, or listen on 127.0.0.1 without tokens"
     )
 }
 
-fn exposed(config: &Config, address: SocketAddr) -> String {
+fn exposed(config: &Config, place: &Place) -> String {
     format!(
-        "{address} can be reached by other machines, and there are no tokens in {}: anybody could do everything.\n  \
+        "{place} can be reached by other machines, and there are no tokens in {}: anybody could do everything.\n  \
          Make a token first: punctual token create --name admin --role admin --data {}\n  \
          or listen on 127.0.0.1 only, or say --access-open if something else keeps strangers out",
         config.tokens().display(),
@@ -64,24 +93,34 @@ fn exposed(config: &Config, address: SocketAddr) -> String {
     )
 }
 
-/// The address that a setting means. A name may stand for one of each family, which would be two sockets on one port;
+/// The place that a setting means. A name may stand for one address of each family, which would be two sockets on one port;
 /// people mean one.
-fn resolve(setting: &str, address: &Address) -> Result<SocketAddr, Failure> {
-    let name = &address.0;
+fn resolve(setting: &str, address: &Address) -> Result<Place, Failure> {
+    let name = match address {
+        Address::Named(name) => name,
+        Address::Unix(path) => return Ok(Place::Unix(path.clone())),
+    };
     let unknown = |why: &str| Failure::Usage(format!("`{setting}`: {name} {why}; write an IP address and a port"));
     let mut found = name.to_socket_addrs().map_err(|error| unknown(&format!("cannot be found: {error}")))?;
-    found.next().ok_or_else(|| unknown("stands for no address"))
+    found.next().map(Place::Address).ok_or_else(|| unknown("stands for no address"))
 }
 
-fn listen(setting: &str, address: SocketAddr) -> Result<Socket, Failure> {
+fn listen(config: &Config, setting: &str, place: Place) -> Result<Socket, Failure> {
+    match place {
+        Place::Address(address) => listen_on_address(setting, address),
+        Place::Unix(path) => listen_on_file(setting, &path, config.unix.mode.0),
+    }
+}
+
+fn listen_on_address(setting: &str, address: SocketAddr) -> Result<Socket, Failure> {
     let opened = (|| {
         let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
         // A restart must not wait until the kernel has forgotten the connections of the one before.
         socket.set_reuseaddr(true)?;
         socket.bind(address)?;
         let listener = socket.listen(LINE)?;
-        let address = listener.local_addr()?;
-        Ok(Socket { listener, address })
+        let place = Place::Address(listener.local_addr()?);
+        Ok(Socket { listener: Listener::Tcp(listener), place })
     })();
     opened.map_err(|error: io::Error| {
         let fix = match error.kind() {
@@ -93,4 +132,25 @@ fn listen(setting: &str, address: SocketAddr) -> Result<Socket, Failure> {
         let flag = setting.replace('.', "-");
         Failure::Failed(format!("cannot listen on {address}: {fix} by --{flag} ({error})"))
     })
+}
+
+fn listen_on_file(setting: &str, path: &Path, mode: u32) -> Result<Socket, Failure> {
+    let place = Place::Unix(std::path::absolute(path).unwrap_or_else(|_| path.to_owned()));
+    match listen_unix(path, mode, LINE) {
+        Ok(listener) => Ok(Socket { listener, place }),
+        Err(error) => {
+            let fix = match &error {
+                UnixError::InUse => "stop that one, or choose another path",
+                UnixError::NotASocket => "remove it if it is not needed, or choose another path",
+                UnixError::TooLong(_) => "choose a shorter path",
+                UnixError::System(error) => match error.kind() {
+                    io::ErrorKind::NotFound => "make its directory first, or choose another path",
+                    io::ErrorKind::PermissionDenied => "this user may not make files there: choose another path",
+                    _ => "choose another path",
+                },
+            };
+            let flag = setting.replace('.', "-");
+            Err(Failure::Failed(format!("cannot listen on {place}: {error}: {fix} by --{flag}")))
+        }
+    }
 }

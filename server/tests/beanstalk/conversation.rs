@@ -10,8 +10,8 @@ use crate::script::{Act, Script, bytes_of};
 use crate::transcript::Transcript;
 use crate::wire::{Manner, Wire};
 
-/// A server learns of a closed connection when it learns of it; nobody says when.
-const UNTIL_A_CLOSE_IS_SEEN: Duration = Duration::from_millis(100);
+/// A server learns of a signal when it learns of it; nobody says when.
+const UNTIL_A_SIGNAL_IS_SEEN: Duration = Duration::from_millis(100);
 
 struct Conversation<'a> {
     peer: &'a mut dyn Peer,
@@ -40,6 +40,7 @@ pub fn converse(script: &Script, peer: &mut dyn Peer, manner: Manner) -> Transcr
             break;
         }
     }
+    conversation.transcript.note("the ids", conversation.ids.in_common().into());
     conversation.transcript
 }
 
@@ -87,7 +88,8 @@ impl Conversation<'_> {
             }
             Act::Close { who } => {
                 self.wires.remove(who);
-                thread::sleep(UNTIL_A_CLOSE_IS_SEEN);
+                // Here the next command of anybody finds it gone.
+                thread::sleep(self.peer.sees_a_close_within());
             }
             Act::HalfClose { who } => self.wire(*who).half_close(),
             Act::IsClosed { who } => {
@@ -97,10 +99,11 @@ impl Conversation<'_> {
             Act::Sleep(time) => thread::sleep(*time),
             Act::Drain => {
                 self.peer.drain();
-                thread::sleep(UNTIL_A_CLOSE_IS_SEEN);
+                thread::sleep(UNTIL_A_SIGNAL_IS_SEEN);
             }
             Act::Restart | Act::Kill => {
                 self.wires.clear();
+                self.ids.skip();
                 self.peer.start_again(matches!(act, Act::Kill));
             }
         }

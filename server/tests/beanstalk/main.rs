@@ -10,6 +10,7 @@ mod clients;
 mod conversation;
 mod crashes;
 mod hostile;
+mod leaving;
 mod normal;
 mod other_doors;
 mod peer;

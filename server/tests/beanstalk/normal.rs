@@ -1,6 +1,7 @@
 //! Makes two transcripts comparable: what two servers cannot have in common is replaced, and nothing else.
 //!
-//! - Ids become `$1`, `$2` … in the order in which they first appear: Punctual's have gaps.
+//! - Ids become `$1`, `$2` … in the order in which they first appear: after a restart Punctual's have a gap, and
+//!   beanstalkd's have one where a put was not taken. Those before are compared as they are.
 //! - Lines that tell of the process, the machine or the binlog become `*`.
 //! - Seconds that pass are rounded to tens: a server may be asked in the same millisecond or in the next.
 //! - `list-tubes` is in the order of creation there, and by name after `default` here; so theirs is sorted.
@@ -8,27 +9,40 @@
 //!   said where the next answer begins.
 
 /// Lines of `stats` and `stats-job` that tell of the process, the machine or the binlog.
-const OWN: &[&str] =
-    &["pid", "version", "rusage-utime", "rusage-stime", "uptime", "hostname", "os", "platform", "file"];
+const OWN: &[&str] = &["pid", "rusage-utime", "rusage-stime", "uptime", "hostname", "os", "platform", "file"];
 /// Lines that change by themselves.
 const PASSING: &[&str] = &["age", "time-left", "pause-time-left"];
 
 /// The ids that answers had so far.
 #[derive(Default)]
-pub struct Ids(Vec<String>);
+pub struct Ids {
+    known: Vec<String>,
+    /// How many of them came before a gap, if there was one.
+    before: Option<usize>,
+}
 
 impl Ids {
     /// The n-th id that appeared; one that no job has if there is none.
     pub fn nth(&self, n: usize) -> String {
-        self.0.get(n - 1).cloned().unwrap_or_else(|| "999999999".to_owned())
+        self.known.get(n - 1).cloned().unwrap_or_else(|| "999999999".to_owned())
     }
 
     fn name(&mut self, id: &str) -> String {
-        let known = self.0.iter().position(|known| known == id).unwrap_or_else(|| {
-            self.0.push(id.to_owned());
-            self.0.len() - 1
+        let known = self.known.iter().position(|known| known == id).unwrap_or_else(|| {
+            self.known.push(id.to_owned());
+            self.known.len() - 1
         });
         format!("${}", known + 1)
+    }
+
+    /// Here one of the two has a gap.
+    pub fn skip(&mut self) {
+        self.before.get_or_insert(self.known.len());
+    }
+
+    /// Those that both servers must have in common.
+    pub fn in_common(&self) -> String {
+        self.known[..self.before.unwrap_or(self.known.len())].join(" ")
     }
 }
 
@@ -39,6 +53,10 @@ pub fn normal(answer: &[u8], ids: &mut Ids, sorts_tubes: bool) -> Vec<u8> {
     let line = String::from_utf8_lossy(line);
     let words: Vec<&str> = line.split(' ').collect();
     match words[..] {
+        ["EXPECTED_CRLF" | "DRAINING" | "JOB_TOO_BIG"] => {
+            ids.skip();
+            answer.to_vec()
+        }
         ["OK", _] => [b"OK *".to_vec(), document(&String::from_utf8_lossy(body), ids, sorts_tubes).into()].concat(),
         [word @ ("INSERTED" | "BURIED"), id] => [format!("{word} {}", ids.name(id)).as_bytes(), body].concat(),
         [word @ ("RESERVED" | "FOUND"), id, length] => {

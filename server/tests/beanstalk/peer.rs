@@ -3,7 +3,6 @@
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::thread;
 use std::time::Duration;
 
 use tempfile::TempDir;
@@ -16,6 +15,8 @@ pub trait Peer {
     fn drain(&self);
     /// Ends it, in order or by kill -9, and starts it on the same data.
     fn start_again(&mut self, is_killed: bool);
+    /// How long it may take until it knows of a closed connection.
+    fn sees_a_close_within(&self) -> Duration;
     /// Whether its `list-tubes` must be put into Punctual's order.
     fn sorts_tubes(&self) -> bool;
 }
@@ -98,6 +99,11 @@ impl Peer for Beanstalkd {
         (self.child, self.port) = spawn(&self.directory, self.is_durable);
     }
 
+    fn sees_a_close_within(&self) -> Duration {
+        // It hears one connection at a time in turn, and a command may come first.
+        Duration::from_millis(100)
+    }
+
     fn sorts_tubes(&self) -> bool {
         true
     }
@@ -110,14 +116,10 @@ impl Drop for Beanstalkd {
     }
 }
 
-/// How long it may take until somebody who came or left is counted.
-const UNTIL_COUNTED: Duration = Duration::from_millis(50);
-
 /// Punctual with the door open on a free port. It was knocked at, as beanstalkd was: both count connections.
 pub fn punctual() -> Server {
     let server = Server::start_with(&["--beanstalk-listen", "127.0.0.1:0"]);
     drop(TcpStream::connect(door(&server)).unwrap());
-    thread::sleep(UNTIL_COUNTED);
     server
 }
 
@@ -149,6 +151,10 @@ impl Peer for Server {
             _ = self.stop()
         }
         Server::start_again(self);
+    }
+
+    fn sees_a_close_within(&self) -> Duration {
+        Duration::ZERO
     }
 
     fn sorts_tubes(&self) -> bool {

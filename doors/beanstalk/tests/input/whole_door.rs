@@ -62,7 +62,7 @@ static DOOR: LazyLock<SocketAddr> = LazyLock::new(|| {
             let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
             tell.send(listener.local_addr().unwrap()).unwrap();
             let (_never, stop) = watch::channel(false);
-            serve(listener, door, stop).await;
+            serve(punctual_socket::Listener::Tcp(listener), door, stop).await;
         });
     });
     told.recv().unwrap()
@@ -78,7 +78,7 @@ fn door(node: &Node) -> Door {
         platform: "platform".to_owned(),
         times: || (Duration::ZERO, Duration::ZERO),
     };
-    Door::new(node.handle(), limits, machine, &Name::new("node").unwrap(), 7)
+    Door::new(node.handle(), limits, machine, &Name::new("node").unwrap(), 7).unwrap()
 }
 
 /// All that the door says to these bytes, sent in pieces of these lengths, until it closes the connection.
