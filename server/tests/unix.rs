@@ -6,7 +6,6 @@ mod stage;
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::Shutdown;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -19,7 +18,6 @@ const SOCKETS: &[&str] = &["--listen", "127.0.0.1:0,unix:http", "--beanstalk-lis
 fn tell(socket: &Path, bytes: &str) -> String {
     let mut stream = UnixStream::connect(socket).unwrap();
     stream.write_all(bytes.as_bytes()).unwrap();
-    stream.shutdown(Shutdown::Write).unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     answer
