@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use http::Method;
 use punctual_wire::{
-    Deleted, Forecast, List, Me, Page, PauseQueue, QueueInfo, QueueList, QueueSettings, Selection, Stats, Swept,
-    TopicInfo, TopicList, TopicSettings, Unit,
+    Deleted, Forecast, List, ListNames, Me, Page, PauseQueue, QueueInfo, QueueList, QueueSettings, Selection, Stats,
+    Swept, TopicInfo, TopicList, TopicSettings, Unit,
 };
 use serde::Serialize;
 
@@ -13,10 +13,27 @@ use crate::client::{Client, found, parse};
 use crate::error::Error;
 use crate::transport::Repeat;
 
+/// How many topics or queues a page has at most.
+const LONGEST_PAGE: u32 = 1_000;
+
 impl Client {
-    /// All topics, by name.
+    /// A page of the topics, by name.
+    pub async fn list_topics(&self, list: &ListNames) -> Result<TopicList, Error> {
+        self.read(Path::new("topics").query(list)?).await
+    }
+
+    /// All topics, by name, page after page.
     pub async fn topics(&self) -> Result<Vec<TopicInfo>, Error> {
-        Ok(self.read::<TopicList>(Path::new("topics")).await?.topics)
+        let mut all = Vec::new();
+        let mut list = ListNames { limit: Some(LONGEST_PAGE), cursor: None };
+        loop {
+            let page = self.list_topics(&list).await?;
+            all.extend(page.topics);
+            if page.next.is_none() {
+                return Ok(all);
+            }
+            list.cursor = page.next;
+        }
     }
 
     /// A topic, its settings and how much it holds.
@@ -44,9 +61,23 @@ impl Client {
         self.delete(topic_path(name), force).await
     }
 
-    /// All queues, by name.
+    /// A page of the queues, by name.
+    pub async fn list_queues(&self, list: &ListNames) -> Result<QueueList, Error> {
+        self.read(Path::new("queues").query(list)?).await
+    }
+
+    /// All queues, by name, page after page.
     pub async fn queues(&self) -> Result<Vec<QueueInfo>, Error> {
-        Ok(self.read::<QueueList>(Path::new("queues")).await?.queues)
+        let mut all = Vec::new();
+        let mut list = ListNames { limit: Some(LONGEST_PAGE), cursor: None };
+        loop {
+            let page = self.list_queues(&list).await?;
+            all.extend(page.queues);
+            if page.next.is_none() {
+                return Ok(all);
+            }
+            list.cursor = page.next;
+        }
     }
 
     /// A queue, its settings and how much it holds.

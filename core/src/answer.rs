@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::name::Name;
 use crate::settings::{QueueSettings, TopicSettings};
-use crate::shard::Counts;
+use crate::shard::{QueueView, TopicView, Total};
 use crate::state::{Ending, Reason};
 use crate::store::{Key, Position};
 use crate::task::{Form, Headers};
@@ -50,8 +50,12 @@ pub enum Answer {
     Deleted(u64),
     /// To `Forwarded`.
     Noted,
-    /// To `Count`.
-    Counts(Box<Counts>),
+    /// To `Topics`.
+    Topics(Vec<TopicView>),
+    /// To `Queues`.
+    Queues(Vec<QueueView>),
+    /// To `Total`.
+    Total(Total),
     /// To `First`; `None` if nothing waits for a consumer there.
     First(Option<First>),
     /// To `Forecast`: how many deliveries come due in each slot, by its beginning.

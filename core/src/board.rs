@@ -55,8 +55,9 @@ pub struct Board<R> {
     /// Shards that were opened and have not told yet what they have: it may be for anybody.
     expected: BTreeSet<ShardId>,
     stalls: BTreeMap<Name, Stall>,
-    /// Queues that somebody waits for.
-    wanted: BTreeSet<Name>,
+    /// By shard: the queues that somebody waits for and in which it has something. Kept here so that no shard has to
+    /// look at queues that concern nobody.
+    meetings: BTreeMap<ShardId, BTreeSet<Name>>,
     /// Counts hand-outs; a queue remembers its latest, so that the one served longest ago comes next.
     hand_outs: u64,
 }
@@ -89,7 +90,7 @@ impl<R> Default for Board<R> {
             unlooked: BTreeSet::new(),
             expected: BTreeSet::new(),
             stalls: BTreeMap::new(),
-            wanted: BTreeSet::new(),
+            meetings: BTreeMap::new(),
             hand_outs: 0,
         }
     }
@@ -116,9 +117,11 @@ impl<R> Board<R> {
         let mut asked: Vec<ShardId> = Vec::new();
         for queue in &reserve.queues {
             let stall = self.stalls.entry(queue.clone()).or_default();
+            if stall.waiting.is_empty() {
+                stall.stocked.iter().for_each(|shard| meet(&mut self.meetings, *shard, queue));
+            }
             stall.waiting.insert(ticket);
             asked.extend(&stall.stocked);
-            self.wanted.insert(queue.clone());
         }
         asked.sort_unstable();
         asked.dedup();
@@ -136,7 +139,7 @@ impl<R> Board<R> {
             let stall = self.stalls.get_mut(queue).expect("a waiting consumer stands at its queues");
             stall.waiting.remove(&ticket);
             if stall.waiting.is_empty() {
-                self.wanted.remove(queue);
+                stall.stocked.iter().for_each(|shard| part(&mut self.meetings, *shard, queue));
             }
             self.tidy(queue);
         }
@@ -158,6 +161,11 @@ impl<R> Board<R> {
     /// Takes off the board all consumers whose time to wait is over, except those for whom some
     /// shard has yet to look.
     pub fn expire(&mut self, now: Timestamp) -> Vec<R> {
+        self.expire_unless(now, &BTreeSet::new())
+    }
+
+    /// The same, except those who wait for one of these queues, which have more to give.
+    pub(crate) fn expire_unless(&mut self, now: Timestamp, giving: &BTreeSet<Name>) -> Vec<R> {
         if !self.expected.is_empty() {
             return Vec::new();
         }
@@ -165,7 +173,7 @@ impl<R> Board<R> {
             .deadlines
             .range(..=(now, Ticket(u64::MAX)))
             .map(|(_, ticket)| *ticket)
-            .filter(|ticket| self.waiting[ticket].asked == 0)
+            .filter(|ticket| self.waiting[ticket].asked == 0 && !self.waits_for_one_of(*ticket, giving))
             .collect();
         over.into_iter().filter_map(|ticket| self.withdraw(ticket)).map(|(_, reply)| reply).collect()
     }
@@ -197,9 +205,14 @@ impl<R> Board<R> {
         self.stalls.get(queue).map_or(0, |stall| stall.waiting.len())
     }
 
-    /// The queues that somebody waits for.
-    pub(crate) fn wanted(&self) -> &BTreeSet<Name> {
-        &self.wanted
+    /// The queues that somebody waits for and in which a shard has said to have something.
+    pub(crate) fn meetings(&self, shard: ShardId) -> impl Iterator<Item = &Name> {
+        self.meetings.get(&shard).into_iter().flatten()
+    }
+
+    fn waits_for_one_of(&self, ticket: Ticket, queues: &BTreeSet<Name>) -> bool {
+        let waits = |waiting: &Waiting<R>| waiting.reserve.queues.iter().any(|queue| queues.contains(queue));
+        !queues.is_empty() && self.waiting.get(&ticket).is_some_and(waits)
     }
 
     /// How many deliveries could be handed out from a queue, at most `enough`.
@@ -244,19 +257,26 @@ impl<R> Board<R> {
     /// Notes whether a shard has something in a queue.
     pub(crate) fn stock(&mut self, shard: ShardId, queue: &Name, stocked: bool) {
         if stocked {
-            self.stalls.entry(queue.clone()).or_default().stocked.insert(shard);
+            let stall = self.stalls.entry(queue.clone()).or_default();
+            stall.stocked.insert(shard);
+            if !stall.waiting.is_empty() {
+                meet(&mut self.meetings, shard, queue);
+            }
         } else if let Some(stall) = self.stalls.get_mut(queue) {
             stall.stocked.remove(&shard);
+            part(&mut self.meetings, shard, queue);
             self.tidy(queue);
         }
     }
 
-    /// A shard has looked at the board and gave what it had.
-    pub(crate) fn looked(&mut self, shard: ShardId) {
+    /// A shard has looked at the board and gave what it had, except from these queues, which have more to give.
+    pub(crate) fn looked(&mut self, shard: ShardId, giving: &BTreeSet<Name>) {
         self.expected.remove(&shard);
         let all = (shard, Ticket(0))..=(shard, Ticket(u64::MAX));
-        let looked: Vec<(ShardId, Ticket)> = self.unlooked.range(all).copied().collect();
-        for entry in looked {
+        let unlooked: Vec<(ShardId, Ticket)> = self.unlooked.range(all).copied().collect();
+        for entry in
+            unlooked.into_iter().filter(|(_, ticket)| !self.waits_for_one_of(*ticket, giving)).collect::<Vec<_>>()
+        {
             self.unlooked.remove(&entry);
             if let Some(waiting) = self.waiting.get_mut(&entry.1) {
                 waiting.asked -= 1;
@@ -266,8 +286,9 @@ impl<R> Board<R> {
 
     /// A shard is not there any more: nobody should wait for it to look.
     pub fn forget_shard(&mut self, shard: ShardId) {
-        self.looked(shard);
-        let queues: Vec<Name> = self.stalls.keys().cloned().collect();
+        self.looked(shard, &BTreeSet::new());
+        let stocked = self.stalls.iter().filter(|(_, stall)| stall.stocked.contains(&shard));
+        let queues: Vec<Name> = stocked.map(|(queue, _)| queue.clone()).collect();
         for queue in queues {
             self.stock(shard, &queue, false);
         }
@@ -277,6 +298,7 @@ impl<R> Board<R> {
     pub(crate) fn forget_queue(&mut self, shard: ShardId, queue: &Name) {
         if let Some(stall) = self.stalls.get_mut(queue) {
             stall.stocked.remove(&shard);
+            part(&mut self.meetings, shard, queue);
             stall.bucket = None;
             stall.last_hand_out = 0;
             self.tidy(queue);
@@ -306,6 +328,21 @@ impl<R> Board<R> {
         let idle = stall.waiting.is_empty() && stall.stocked.is_empty() && stall.bucket.is_none();
         if idle && stall.last_hand_out == 0 {
             self.stalls.remove(queue);
+        }
+    }
+}
+
+/// A queue that somebody waits for has something.
+fn meet(meetings: &mut BTreeMap<ShardId, BTreeSet<Name>>, shard: ShardId, queue: &Name) {
+    meetings.entry(shard).or_default().insert(queue.clone());
+}
+
+/// It has nothing any more, or nobody waits.
+fn part(meetings: &mut BTreeMap<ShardId, BTreeSet<Name>>, shard: ShardId, queue: &Name) {
+    if let Some(queues) = meetings.get_mut(&shard) {
+        queues.remove(queue);
+        if queues.is_empty() {
+            meetings.remove(&shard);
         }
     }
 }
@@ -348,7 +385,7 @@ mod tests {
         let posted = board.post(reserve(&["a"], 10), 'x');
         assert_eq!(posted.ask, [shard]);
         assert_eq!(board.expire(Timestamp::from_millis(10)), []);
-        board.looked(shard);
+        board.looked(shard, &BTreeSet::new());
         assert_eq!(board.expire(Timestamp::from_millis(9)), []);
         assert_eq!(board.expire(Timestamp::from_millis(10)), ['x']);
     }
@@ -361,7 +398,7 @@ mod tests {
         board.expect(ShardId(1));
         assert_eq!(board.post(reserve(&["b"], 10), 'y').ask, []);
         assert_eq!(board.expire(Timestamp::from_millis(10)), []);
-        board.looked(ShardId(0));
+        board.looked(ShardId(0), &BTreeSet::new());
         assert_eq!(board.expire(Timestamp::from_millis(10)), []);
         board.forget_shard(ShardId(1));
         assert_eq!(board.expire(Timestamp::from_millis(10)), ['x', 'y']);
@@ -374,7 +411,7 @@ mod tests {
         board.stock(ShardId(0), &name("c"), true);
         board.stock(ShardId(0), &name("c"), false);
         board.withdraw(ticket);
-        assert!(board.stalls.is_empty() && board.wanted.is_empty() && board.deadlines.is_empty());
+        assert!(board.stalls.is_empty() && board.meetings.is_empty() && board.deadlines.is_empty());
     }
 
     #[test]

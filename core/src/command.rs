@@ -131,11 +131,12 @@ pub enum Command {
         /// Why it was refused.
         refused: Option<String>,
     },
-    /// How much there is, by topic, queue and state.
-    Count {
-        /// Only in the topic and the queue of this name.
-        only: Option<Name>,
-    },
+    /// Look at topics: their settings and how much they hold.
+    Topics(Chosen),
+    /// Look at queues: their settings and how much they hold.
+    Queues(Chosen),
+    /// How much there is in all topics and queues together.
+    Total,
     /// Which delivery a queue hands out next.
     First {
         /// Its name.
@@ -147,6 +148,20 @@ pub enum Command {
         unit: Unit,
         /// For so many slots.
         slots: usize,
+    },
+}
+
+/// Which topics or queues are meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Chosen {
+    /// Those of these names, in their order; others are passed over.
+    Named(Vec<Name>),
+    /// Those whose names come after this one, in the order of their names, so many at most.
+    After {
+        /// Without, from the first one on.
+        name: Option<Name>,
+        /// How many.
+        limit: usize,
     },
 }
 

@@ -29,7 +29,7 @@ pub mod view;
 pub use answer::{Answer, Delivery, First, Lease, Refused, Reply, Ruling, ScheduleOutcome, Scheduled, Standing, Swept};
 pub use board::{Board, Choice, Posted, Reserve, Ticket};
 pub use command::{
-    Back, Command, Matching, Reschedule, RowId, Schedule, Selected, Shift, Sweep, SweepAction, Take, TimeRange,
+    Back, Chosen, Command, Matching, Reschedule, RowId, Schedule, Selected, Shift, Sweep, SweepAction, Take, TimeRange,
 };
 pub use event::{Event, What};
 pub use look_ahead::Ahead;
@@ -40,7 +40,10 @@ pub use scope::Scope;
 pub use settings::{
     Backoff, Binding, DEFAULT_PRIORITY, Order, Overflow, QueueSettings, Rate, Retry, TopicSettings, URGENT_PRIORITY,
 };
-pub use shard::{Counts, Forward, OpenError, Output, QueueCounts, Request, Shard, ShardConfig, TopicCounts, Unit};
+pub use shard::{
+    Counts, Forward, OpenError, Output, QueueCounts, QueueView, Request, Shard, ShardConfig, TopicCounts, TopicView,
+    Total, Unit,
+};
 pub use state::{Death, Ending, Part, Past, Phase, Reason, State};
 pub use task::{Form, Headers, Limits, Task, When};
 pub use time::{Clock, Millis, Timestamp};

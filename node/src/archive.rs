@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -82,6 +83,7 @@ pub(crate) fn run(shared: &Arc<Shared>, archive: &dyn Archive) {
         handle: Handle::new(Arc::clone(shared)),
         archive,
         periods: BTreeMap::new(),
+        learned: None,
         cursors: BTreeMap::new(),
     };
     let every = shared.config.archive_every.max(Duration::from_millis(1));
@@ -132,6 +134,8 @@ struct Archivist<'a> {
     archive: &'a dyn Archive,
     /// For how long the topics kept their history in the last pass.
     periods: BTreeMap<Name, Millis>,
+    /// How often topics had changed by then.
+    learned: Option<u64>,
     /// Up to where all is archived that is kept for a time, by shard. Others stand there too, and
     /// a history of months is not to be read again and again for the sake of one of minutes.
     cursors: BTreeMap<(ShardId, Millis), Position>,
@@ -169,6 +173,10 @@ impl Archivist<'_> {
     /// Looks for how long the topics keep their history. A topic that was not there in the last pass has nothing
     /// where that one has been; one that keeps its history for another time now may have.
     fn learn_periods(&mut self) -> Result<(), Trouble> {
+        let changes = self.shared.topic_changes.load(Ordering::Relaxed);
+        if self.learned == Some(changes) {
+            return Ok(());
+        }
         let settings = block_on(self.handle.all_settings())?;
         let periods: BTreeMap<Name, Millis> =
             settings.topics.into_iter().map(|(name, topic)| (name, topic.history)).collect();
@@ -178,6 +186,7 @@ impl Archivist<'_> {
             }
         }
         self.periods = periods;
+        self.learned = Some(changes);
         Ok(())
     }
 

@@ -4,6 +4,7 @@
 //! its shard before it, are durable. Once a batch of a shard fails, nothing that the shard sent
 //! under the same fence is written or answered any more: its memory was ahead of the store.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Instant;
@@ -16,12 +17,14 @@ use crate::error::Error;
 use crate::lock::lock;
 use crate::routing::shard_of;
 use crate::shared::Shared;
-use crate::stats::Round;
+use crate::stats::{Queues, Round};
 
 /// What a shard's step has to write and to say.
 pub(crate) struct Sent {
     pub shard: ShardId,
     pub fence: Fence,
+    /// When the step was taken, by the clock, in microseconds.
+    pub micros: u64,
     pub output: Output<Caller>,
 }
 
@@ -256,10 +259,14 @@ fn write(
 
 /// Lets out what a durable step has to say.
 fn let_out(shared: &Shared, sent: Sent, round: &mut Round) {
-    let Output { answers, forwards, rates, events, gone, .. } = sent.output;
+    let Output { answers, forwards, rates, events, gone, gone_queues, offers, takes, .. } = sent.output;
+    round.queues.push(Queues { offers, offered: sent.micros, takes, taken: shared.clock.micros(), gone: gone_queues });
     round.steps += 1;
     round.answers += answers.len();
     round.happened.push((events, gone));
+    if !rates.is_empty() || round.happened.last().is_some_and(|(_, gone)| !gone.is_empty()) {
+        shared.topic_changes.fetch_add(1, Ordering::Relaxed);
+    }
     for (topic, rate) in rates {
         shared.entrances.limit(&topic, rate);
     }

@@ -54,7 +54,7 @@ impl NodeConfig {
             name,
             shards: 1,
             inbox: 1 << 14,
-            step: 4_096,
+            step: 1_024,
             in_flight: 3,
             callers_step: false,
             shard: ShardConfig::default(),

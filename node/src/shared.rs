@@ -1,6 +1,7 @@
 //! What the threads and the handles of a node share.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use punctual_core::store::{ShardId, Store, StoreError};
@@ -37,6 +38,8 @@ pub(crate) struct Shared {
     pub closing: Closing,
     pub watchers: Watchers,
     pub archiving: Archiving,
+    /// Rises whenever a topic is made, changed or deleted.
+    pub topic_changes: AtomicU64,
     /// The queues there are, if they do not come to be by being used.
     pub known_queues: RwLock<BTreeSet<Name>>,
     /// Held by whoever changes settings, so that two changes do not cross on their way to the shards.
@@ -59,6 +62,7 @@ impl Shared {
             closing: Closing::default(),
             watchers: Watchers::new(),
             archiving: Archiving::default(),
+            topic_changes: AtomicU64::new(0),
             known_queues: RwLock::default(),
             settings: tokio::sync::Mutex::new(()),
             poison: SetOnce::new(),

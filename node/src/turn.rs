@@ -73,7 +73,7 @@ impl Running {
             shard.committed(step);
             plan.settled = step;
         } else {
-            shared.commit(Sent { shard: shard.id(), fence: *fence, output });
+            shared.commit(Sent { shard: shard.id(), fence: *fence, micros: shared.clock.micros(), output });
         }
         plan.sent = step;
         Ok(())

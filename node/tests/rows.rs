@@ -107,10 +107,10 @@ async fn what_is_abandoned_is_ready_again_and_counts_as_nothing() {
     let Stage { handle, node: _node, .. } = Stage::new(1);
     let number = put(&handle, task("orders", "7")).await;
     let held = next(&handle, "orders").await;
-    let counts = handle.counts_of(&name("orders")).await.unwrap();
+    let counts = handle.counts().await.unwrap();
     assert_eq!((counts.queues[0].ready, counts.queues[0].leased), (0, 1));
     handle.abandon(vec![held.lease.clone()]).await;
-    let counts = handle.counts_of(&name("orders")).await.unwrap();
+    let counts = handle.counts().await.unwrap();
     assert_eq!((counts.queues[0].ready, counts.queues[0].leased), (1, 0));
     let again = next(&handle, "orders").await;
     let seen = look(&handle, number).await.unwrap().task.delivery;

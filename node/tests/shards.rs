@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use punctual_core::store::{Bodies, Table};
 use punctual_core::view::{Listing, LiveState};
-use punctual_core::{Binding, Ending, Millis, QueueSettings, Refused, Standing, TimeRange, TopicSettings, Unit};
+use punctual_core::{Binding, Ending, Millis, Name, QueueSettings, Refused, Standing, TimeRange, TopicSettings, Unit};
 use punctual_node::{Error, Handle, shard_of};
 use stage::{PATIENCE, Stage, eventually, finish, is_dry, name, next, task, wait_for};
 
@@ -205,16 +205,48 @@ async fn settings_counts_and_forecasts_are_those_of_all_shards() {
     }
     let owned = TopicSettings { owner: Some("ann".into()), ..TopicSettings::default() };
     handle.put_topic(&name("even"), owned.clone()).await.unwrap();
-    let topics = handle.topics().await.unwrap();
-    assert_eq!(topics.keys().map(|topic| topic.as_str()).collect::<Vec<_>>(), ["even", "odd"]);
-    assert_eq!(topics[&name("even")], owned);
-    assert!(handle.queues().await.unwrap().contains_key(&name("odd")));
+    let topics = handle.topics(None, 10, |_| true).await.unwrap();
+    let names = topics.entries.iter().map(|topic| topic.counts.name.as_str());
+    assert_eq!((names.collect::<Vec<_>>(), topics.next), (vec!["even", "odd"], None));
+    assert_eq!(topics.entries[0].settings, owned);
+    assert!(handle.queue(&name("odd")).await.unwrap().is_some());
 
     let counts = handle.counts().await.unwrap();
     let waiting: Vec<(&str, u64)> = counts.topics.iter().map(|topic| (topic.name.as_str(), topic.waiting)).collect();
     assert_eq!(waiting, [("even", 10), ("odd", 10)]);
     let forecast = handle.forecast(Unit::Hour, 4).await.unwrap();
     assert_eq!((forecast.len(), forecast.iter().map(|(_, count)| count).sum::<u64>()), (4, 20));
+}
+
+#[tokio::test]
+async fn topics_and_queues_of_all_shards_come_in_pages() {
+    let Stage { handle, node: _node, .. } = Stage::new(3);
+    let names: Vec<String> = (0..40).map(|number| format!("topic-{number:02}")).collect();
+    for (number, topic) in names.iter().enumerate() {
+        // Some are in one shard only.
+        for id in 0..number % 4 + 1 {
+            handle.schedule(task(topic, &id.to_string())).await.unwrap();
+        }
+    }
+    for limit in [1, 7, 40, 100] {
+        let (mut seen, mut after): (Vec<String>, _) = (Vec::new(), None);
+        loop {
+            let page = handle.topics(after, limit, |_| true).await.unwrap();
+            assert!(page.entries.len() == limit || page.next.is_none());
+            seen.extend(page.entries.iter().map(|topic| topic.counts.name.to_string()));
+            let Some(next) = page.next else { break };
+            after = Some(next);
+        }
+        assert_eq!(seen, names, "{limit} on a page");
+    }
+    let odd = |name: &Name| name.ends_with(['1', '3', '5', '7', '9']);
+    let page = handle.queues(Some(name("topic-09")), 3, odd).await.unwrap();
+    let seen: Vec<_> = page.entries.iter().map(|queue| (queue.counts.name.as_str(), queue.counts.ready)).collect();
+    assert_eq!(seen, [("topic-11", 4), ("topic-13", 2), ("topic-15", 4)]);
+    assert_eq!(page.next, Some(name("topic-15")));
+    assert!(page.entries.iter().all(|queue| queue.oldest.is_some()));
+    let total = handle.total().await.unwrap();
+    assert_eq!((total.waiting, total.ready, total.leased), (100, 100, 0));
 }
 
 #[tokio::test]
@@ -225,8 +257,8 @@ async fn a_topic_is_deleted_everywhere_or_nowhere() {
     handle.schedule(task("orders", "only").after(Millis::from_hours(1))).await.unwrap();
     let answer = handle.delete_topic(&orders, false).await;
     assert_eq!(answer, Err(Error::Refused(Refused::NotEmpty { name: orders.clone(), rows: 1 })));
-    assert_eq!(handle.topics().await.unwrap()[&orders].priority, 7);
+    assert_eq!(handle.topic(&orders).await.unwrap().unwrap().settings.priority, 7);
     assert_eq!(handle.delete_topic(&orders, true).await, Ok(1));
-    assert_eq!(handle.topics().await.unwrap().len(), 0);
+    assert_eq!(handle.total().await.unwrap().topics, 0);
     assert_eq!(handle.delete_topic(&orders, true).await, Err(Error::Refused(Refused::NoSuchTopic(orders))));
 }

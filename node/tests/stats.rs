@@ -15,7 +15,7 @@ use stage::{Stage, eventually, finish, name, next, task, wait_for};
 async fn what_happens_is_counted_by_topic() {
     let Stage { handle, clock, node: _node, .. } = Stage::new(2);
     let before = handle.stats();
-    assert!(before.topics.is_empty() && before.started_at <= handle.now());
+    assert!(before.happened == Happened::default() && before.started_at <= handle.now());
     for id in ["done", "back", "no"] {
         handle.schedule(task("orders", id)).await.unwrap();
     }
@@ -34,11 +34,11 @@ async fn what_happens_is_counted_by_topic() {
     let orders = Happened { scheduled: 3, fired: 3, leased: 3, released: 1, done: 1, dead, ..Happened::default() };
     let mail = Happened { scheduled: 1, cancelled: 1, ..Happened::default() };
     let expected = BTreeMap::from([(name("mail"), mail), (name("orders"), orders)]);
-    eventually("all is counted", async || handle.stats().topics == expected).await;
-    assert_eq!(handle.stats().topics[&name("orders")].dead_of(Reason::Rejected), 1);
+    eventually("all is counted", async || handle.busiest(9, |_| true) == expected).await;
+    assert_eq!(handle.happened(&name("orders")).dead_of(Reason::Rejected), 1);
 
     clock.step(3_600_001);
-    eventually("it fires again", async || handle.stats().topics[&name("orders")].fired == 4).await;
+    eventually("it fires again", async || handle.happened(&name("orders")).fired == 4).await;
 }
 
 #[tokio::test]
@@ -51,7 +51,10 @@ async fn a_deleted_topic_is_not_counted_any_more() {
         handle.delete_topic(&topic, true).await.unwrap();
     }
     handle.schedule(task("orders", "7").after(Millis::from_hours(1))).await.unwrap();
-    eventually("only what is there is counted", async || handle.stats().topics.into_keys().eq([name("orders")])).await;
+    eventually("only what is there is counted", async || handle.busiest(99, |_| true).into_keys().eq([name("orders")]))
+        .await;
+    let stats = handle.stats();
+    assert_eq!((stats.happened.scheduled, stats.present.scheduled), (401, 1));
 }
 
 #[tokio::test]
@@ -112,6 +115,8 @@ async fn buckets_hold_what_the_distributions_hold() {
     let stats = handle.stats();
     for (buckets, distribution) in [
         (&stats.lateness_buckets, stats.lateness_micros),
+        (&stats.offered_buckets, stats.offered_micros),
+        (&stats.taken_buckets, stats.taken_micros),
         (&stats.commit_time_buckets, stats.commit_micros),
         (&stats.commit_changes_buckets, stats.commit_changes),
     ] {
@@ -120,4 +125,36 @@ async fn buckets_hold_what_the_distributions_hold() {
         assert!(buckets.counts.is_sorted() && buckets.counts.iter().all(|count| *count <= buckets.count));
         assert!(buckets.sum >= distribution.max);
     }
+}
+
+#[tokio::test]
+async fn the_servers_part_of_the_lateness_is_told_apart_from_the_consumers() {
+    let Stage { handle, clock, node: _node, .. } = Stage::new(1);
+    handle.schedule(task("slow", "1").after(Millis(20))).await.unwrap();
+    eventually("it is offered", async || handle.stats().offered_micros.count == 1).await;
+    let due = handle.get(&name("slow"), &name("1")).await.unwrap().unwrap().due;
+    assert_eq!(handle.queue(&name("slow")).await.unwrap().unwrap().oldest, Some(due));
+    assert_eq!(handle.stats().taken_micros.count, 0, "nobody has come");
+
+    clock.step(600_000);
+    let delivery = next(&handle, "slow").await;
+    finish(&handle, delivery.lease).await;
+    handle.schedule(task("quick", "1")).await.unwrap();
+    let delivery = next(&handle, "quick").await;
+    finish(&handle, delivery.lease).await;
+    eventually("both are measured", async || handle.stats().taken_micros.count == 2).await;
+
+    let stats = handle.stats();
+    let minutes = 599_000_000;
+    assert!(stats.lateness_micros.max > minutes && stats.taken_micros.max > minutes, "nobody was there: {stats:?}");
+    assert!(stats.offered_micros.max < minutes, "the server was not that slow: {stats:?}");
+    let timings = handle.timings(&["slow", "quick", "none"].map(name));
+    let counts = timings.iter().map(|timing| (timing.offered.count, timing.taken.count));
+    assert_eq!(counts.collect::<Vec<_>>(), [(1, 1), (1, 1), (0, 0)]);
+    assert!(timings[0].taken.sum > minutes && timings[0].offered.sum < minutes);
+    assert!(timings[1].taken.sum < minutes);
+    assert_eq!(handle.queue(&name("slow")).await.unwrap().unwrap().oldest, None);
+
+    handle.delete_queue(&name("slow"), true).await.unwrap();
+    eventually("a queue that is gone is not kept", async || handle.timings(&[name("slow")])[0].taken.count == 0).await;
 }

@@ -200,6 +200,7 @@ fn config(rng: &mut Rng) -> ShardConfig {
         slice: rng.magnitude(1, 200) as usize,
         timers: rng.magnitude(1, 500) as usize,
         fires: rng.magnitude(1, 200) as usize,
+        hand_outs: rng.magnitude(1, 200) as usize,
         cache: rng.magnitude(400, 200_000) as usize,
         seed: rng.draw(),
         ..ShardConfig::default()

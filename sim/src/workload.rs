@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use punctual_core::store::{Key, ShardId};
 use punctual_core::{
-    Answer, Backoff, Binding, Command, Delivery, Form, Matching, Millis, Name, Order, Overflow, Pattern, QueueSettings,
-    Refused, Reply, Reschedule, Retry, RowId, Schedule, Scope, Selected, Shift, Sweep, SweepAction, Take, Task,
-    TimeRange, Timestamp, TopicSettings, When,
+    Answer, Backoff, Binding, Chosen, Command, Delivery, Form, Matching, Millis, Name, Order, Overflow, Pattern,
+    QueueSettings, Refused, Reply, Reschedule, Retry, RowId, Schedule, Scope, Selected, Shift, Sweep, SweepAction,
+    Take, Task, TimeRange, Timestamp, TopicSettings, When,
 };
 
 use crate::clock::{EPOCH, Moment};
@@ -215,8 +215,14 @@ impl Workload {
             89..93 => self.pause(moment),
             93..96 => self.change_settings(),
             96 => {
-                let only = self.rng.percent(50).then(|| name(*self.rng.pick(&TOPICS)));
-                self.everywhere(Command::Count { only })
+                let after = self.rng.percent(50).then(|| name(*self.rng.pick(&TOPICS)));
+                let chosen = Chosen::After { name: after, limit: self.rng.index(4) };
+                let look = match self.rng.index(3) {
+                    0 => Command::Topics(chosen),
+                    1 => Command::Queues(chosen),
+                    _ => Command::Total,
+                };
+                self.everywhere(look)
             }
             97 => self.delete(),
             _ => self.everywhere(Command::Forecast { unit: punctual_core::Unit::Hour, slots: 48 }),

@@ -24,14 +24,39 @@ pub struct TopicInfo {
     pub dead: u64,
     /// Finished and still kept.
     pub history: u64,
+    /// What happened to it since the server started, or since it was made.
+    #[serde(default)]
+    pub happened: Happened,
 }
 
-/// All topics.
+/// Which topics or queues are listed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams))]
+#[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
+#[serde(deny_unknown_fields)]
+pub struct ListNames {
+    /// At most so many; without, 100.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", param(minimum = 1, maximum = 1000))]
+    pub limit: Option<u32>,
+    /// Go on where the page before ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(
+        feature = "openapi",
+        param(min_length = 1, max_length = 255, pattern = "^[^\\u0000-\\u0020\\u007f-\\u00a0]+$")
+    )]
+    pub cursor: Option<String>,
+}
+
+/// A page of topics.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct TopicList {
     /// In the order of their names.
     pub topics: Vec<TopicInfo>,
+    /// Where to go on; not there if that was all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
 }
 
 /// A queue, its settings and how much it holds.
@@ -48,14 +73,41 @@ pub struct QueueInfo {
     pub leased: u64,
     /// Dead letters.
     pub dead: u64,
+    /// Since when the delivery has been ready that was ready first. In a queue ordered by arrival: of those that are
+    /// first in line, one for each priority.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oldest_ready: Option<Time>,
+    /// The server's part of the lateness: how long after they should have been deliveries were offered to consumers.
+    #[serde(default)]
+    pub offered_micros: Timing,
+    /// The consumers' part: how long after they were offered deliveries were handed over.
+    #[serde(default)]
+    pub taken_micros: Timing,
 }
 
-/// All queues.
+/// How long the deliveries of a queue took since the server started, in microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Timing {
+    /// How many there were.
+    pub count: u64,
+    /// The mean.
+    pub mean: u64,
+    /// Half of them took at most this; one of few bounds, such as 1000, 2000, 5000.
+    pub p50: u64,
+    /// 99 percent of them took at most this; the same.
+    pub p99: u64,
+}
+
+/// A page of queues.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct QueueList {
     /// In the order of their names.
     pub queues: Vec<QueueInfo>,
+    /// Where to go on; not there if that was all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
 }
 
 /// For how long a queue is paused; without either, until it is resumed.
@@ -209,9 +261,17 @@ pub struct Stats {
     pub now: Time,
     /// When it started.
     pub started_at: Time,
-    /// How late deliveries were handed over, in microseconds after they were due.
+    /// How late deliveries were handed over, in microseconds after they were due, whether the server was slow or
+    /// nobody asked for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lateness_micros: Option<Distribution>,
+    /// The server's part of it: from when they should have been until they were offered to consumers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offered_micros: Option<Distribution>,
+    /// The consumers' part of it: from when they were offered until they were handed over. With a consumer waiting
+    /// that is as long as it takes to write it down.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub taken_micros: Option<Distribution>,
     /// How long it took to make a commit durable, in microseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit_micros: Option<Distribution>,
@@ -230,7 +290,13 @@ pub struct Stats {
     /// How many requests wait to be looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting_requests: Option<u64>,
-    /// What happened, by topic.
+    /// What happened to all topics together, those included that are deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub happened: Option<Happened>,
+    /// How much there is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total: Option<Total>,
+    /// What happened to the 100 topics to which most has happened; of others, their own pages tell.
     pub topics: BTreeMap<String, Happened>,
     /// How often a request was refused, by the code of the problem.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -238,6 +304,26 @@ pub struct Stats {
     /// What the store takes, by what it is for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub store: Option<StoreSize>,
+}
+
+/// How much there is in all topics and queues together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Total {
+    /// How many topics there are.
+    pub topics: u64,
+    /// How many queues there are.
+    pub queues: u64,
+    /// Waiting for their time or for a consumer.
+    pub waiting: u64,
+    /// Those of them that wait for a consumer.
+    pub ready: u64,
+    /// With a consumer.
+    pub leased: u64,
+    /// Dead letters.
+    pub dead: u64,
+    /// Finished and still kept.
+    pub history: u64,
 }
 
 /// What a store takes of memory and disk, in bytes.

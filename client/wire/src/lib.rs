@@ -22,8 +22,8 @@ mod task;
 mod time;
 
 pub use admin::{
-    Deleted, Distribution, Forecast, ForecastSlot, Happened, PauseQueue, QueueInfo, QueueList, Selection, ShiftKey,
-    Stats, StoreSize, Swept, TopicInfo, TopicList, Unit,
+    Deleted, Distribution, Forecast, ForecastSlot, Happened, ListNames, PauseQueue, QueueInfo, QueueList, Selection,
+    ShiftKey, Stats, StoreSize, Swept, Timing, TopicInfo, TopicList, Total, Unit,
 };
 pub use bytes::Base64;
 pub use event::Event;

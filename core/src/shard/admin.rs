@@ -26,7 +26,6 @@ impl<R> Shard<R> {
     pub(super) fn create_queue(&mut self, name: &Name, settings: QueueSettings) -> QueueIndex {
         self.settings.insert(queue_key(name), Some(encode_queue(&settings)));
         self.adopt_queue(name, &settings);
-        self.rerouted = true;
         self.directory.add_queue(name, settings)
     }
 
@@ -51,14 +50,12 @@ impl<R> Shard<R> {
         check_rate(settings.rate)?;
         match self.directory.topic_index(name) {
             Some(index) => {
-                let topic = self.directory.topic_mut(index);
-                if topic.closing {
+                if self.directory.topic(index).closing {
                     return Err(Refused::TopicPaused(name.clone()));
                 }
-                let before = std::mem::replace(&mut topic.settings, settings.clone());
+                let before = self.directory.set_topic(index, settings.clone());
                 self.settings.insert(topic_key(name), Some(encode_setting(&settings)));
                 self.adopt_topic(name, &settings);
-                self.rerouted |= before.feeds != settings.feeds;
                 if before.history != settings.history {
                     self.history.keep(settings.history, Position::START);
                 }
@@ -138,7 +135,7 @@ impl<R> Shard<R> {
             return self.answers.push((reply, Err(Refused::NotEmpty { name: name.clone(), rows })));
         }
         self.directory.queue_mut(index).closing = true;
-        self.rerouted = true;
+        self.directory.reroute_to(name);
         if force {
             return self.jobs.push(Job::new(
                 Work::delete_queue(name.clone()),
@@ -198,6 +195,7 @@ impl<R> Shard<R> {
             self.settings.insert(queue_key(name), None);
             self.limited.remove(name);
             self.forgotten.insert(name.clone());
+            self.gone_queues.push(name.clone());
             self.closed.insert(Closed::Queue(index));
         }
     }

@@ -1,6 +1,6 @@
 //! Reading ahead: rows come into memory shortly before their time, in slices, in time order.
 //!
-//! **Invariant**: every live row before the horizon is in the wheel, in a ready set, or sleeps
+//! **Invariant**: every live row before the horizon is in the wheel, late, in a ready set, or sleeps
 //! (broadcast); `next_far` is not later than the first row behind it.
 
 use super::Shard;
@@ -11,7 +11,8 @@ use crate::time::{Millis, Timestamp};
 impl<R> Shard<R> {
     /// When rows have to be read ahead.
     pub(super) fn slice_wake(&self) -> Timestamp {
-        let crowded = self.horizon.at > self.now && self.wheel.len() >= self.config.timers;
+        let timers = self.wheel.len() + self.late.len();
+        let crowded = self.horizon.at > self.now && timers >= self.config.timers;
         // Firing makes room, and then a step looks again.
         if crowded || self.next_far == Timestamp::NEVER {
             return Timestamp::NEVER;

@@ -4,9 +4,12 @@ use super::Shard;
 use super::desk::Slot;
 use super::directory::{Queue, Topic};
 use crate::answer::First;
+use crate::command::Chosen;
 use crate::name::Name;
+use crate::settings::{QueueSettings, TopicSettings};
 use crate::state::Phase;
 use crate::store::{Table, TallyKind};
+use crate::time::Timestamp;
 
 /// How much a shard, or a node, holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,39 +50,91 @@ pub struct QueueCounts {
     pub dead: u64,
 }
 
-impl Counts {
-    /// Both together, for counts over several shards.
+/// How much there is in all topics and queues together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Total {
+    /// How many topics there are.
+    pub topics: u64,
+    /// How many queues there are.
+    pub queues: u64,
+    /// Waiting for their time or for a consumer.
+    pub waiting: u64,
+    /// Those of them that wait for a consumer.
+    pub ready: u64,
+    /// Those of them whose priority is below [`URGENT_PRIORITY`](crate::URGENT_PRIORITY).
+    pub urgent: u64,
+    /// With a consumer.
+    pub leased: u64,
+    /// Dead letters.
+    pub dead: u64,
+    /// Dead letters that died in a queue.
+    pub dead_in_queues: u64,
+    /// Finished and still kept.
+    pub history: u64,
+}
+
+impl Total {
+    pub(super) fn add(&mut self, kind: TallyKind, by: i64) {
+        let count = match kind {
+            TallyKind::Waiting => &mut self.waiting,
+            TallyKind::TopicLeased => &mut self.leased,
+            TallyKind::TopicDead => &mut self.dead,
+            TallyKind::QueueDead => &mut self.dead_in_queues,
+            TallyKind::History => &mut self.history,
+            // All that is leased is leased from a queue; what falls due when is not of a topic or queue.
+            TallyKind::QueueLeased | TallyKind::DueDay | TallyKind::DueMinute => return,
+        };
+        // Within a step a count may go below zero before it comes back.
+        *count = count.wrapping_add_signed(by);
+    }
+
+    /// Both together, for totals over several shards. A topic or queue may be in several: the greater number is told.
     #[must_use]
-    pub fn plus(mut self, other: Counts) -> Counts {
-        for topic in other.topics {
-            match self.topics.binary_search_by(|known| known.name.cmp(&topic.name)) {
-                Ok(index) => {
-                    let known = &mut self.topics[index];
-                    known.waiting += topic.waiting;
-                    known.leased += topic.leased;
-                    known.dead += topic.dead;
-                    known.history += topic.history;
-                }
-                Err(index) => self.topics.insert(index, topic),
-            }
+    pub fn plus(self, other: Total) -> Total {
+        Total {
+            topics: self.topics.max(other.topics),
+            queues: self.queues.max(other.queues),
+            waiting: self.waiting + other.waiting,
+            ready: self.ready + other.ready,
+            urgent: self.urgent + other.urgent,
+            leased: self.leased + other.leased,
+            dead: self.dead + other.dead,
+            dead_in_queues: self.dead_in_queues + other.dead_in_queues,
+            history: self.history + other.history,
         }
-        for queue in other.queues {
-            match self.queues.binary_search_by(|known| known.name.cmp(&queue.name)) {
-                Ok(index) => {
-                    let known = &mut self.queues[index];
-                    known.ready += queue.ready;
-                    known.urgent += queue.urgent;
-                    known.leased += queue.leased;
-                    known.dead += queue.dead;
-                }
-                Err(index) => self.queues.insert(index, queue),
-            }
-        }
-        self
     }
 }
 
+/// A topic: its settings and how much it holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TopicView {
+    /// What it is told to do.
+    pub settings: TopicSettings,
+    /// How much it holds.
+    pub counts: TopicCounts,
+}
+
+/// A queue: its settings and how much it holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueView {
+    /// What it is told to do.
+    pub settings: QueueSettings,
+    /// How much it holds.
+    pub counts: QueueCounts,
+    /// Since when the delivery has been ready that was ready first. In a queue ordered by arrival: of those that are
+    /// first in line, one for each priority.
+    pub oldest: Option<Timestamp>,
+}
+
 impl TopicCounts {
+    /// Adds what another shard has of the same topic.
+    pub fn add(&mut self, other: &TopicCounts) {
+        self.waiting += other.waiting;
+        self.leased += other.leased;
+        self.dead += other.dead;
+        self.history += other.history;
+    }
+
     fn of(topic: &Topic) -> TopicCounts {
         TopicCounts {
             name: topic.name.clone(),
@@ -92,6 +147,14 @@ impl TopicCounts {
 }
 
 impl QueueCounts {
+    /// Adds what another shard has of the same queue.
+    pub fn add(&mut self, other: &QueueCounts) {
+        self.ready += other.ready;
+        self.urgent += other.urgent;
+        self.leased += other.leased;
+        self.dead += other.dead;
+    }
+
     fn of(queue: &Queue) -> QueueCounts {
         QueueCounts {
             name: queue.name.clone(),
@@ -106,16 +169,44 @@ impl QueueCounts {
 impl<R> Shard<R> {
     /// How much there is, by topic, queue and state.
     pub fn counts(&self) -> Counts {
-        let topics = self.directory.topics().map(TopicCounts::of);
-        let queues = self.directory.queues().map(QueueCounts::of);
+        let topics = self.directory.topics_after(None).map(TopicCounts::of);
+        let queues = self.directory.queues_after(None).map(QueueCounts::of);
         Counts { topics: topics.collect(), queues: queues.collect() }
     }
 
-    /// How much the topic and the queue of this name hold, as far as they are there.
-    pub fn counts_of(&self, name: &Name) -> Counts {
-        let topic = self.directory.topic_index(name).map(|index| TopicCounts::of(self.directory.topic(index)));
-        let queue = self.directory.queue_index(name).map(|index| QueueCounts::of(self.directory.queue(index)));
-        Counts { topics: topic.into_iter().collect(), queues: queue.into_iter().collect() }
+    /// How much there is in all.
+    pub(super) fn total(&self) -> Total {
+        self.directory.total()
+    }
+
+    pub(super) fn view_topics(&self, chosen: &Chosen) -> Vec<TopicView> {
+        let view = |topic: &Topic| TopicView { settings: topic.settings.clone(), counts: TopicCounts::of(topic) };
+        match chosen {
+            Chosen::After { name, limit } => {
+                self.directory.topics_after(name.as_ref()).take(*limit).map(view).collect()
+            }
+            Chosen::Named(names) => {
+                let index = |name: &Name| self.directory.topic_index(name);
+                names.iter().filter_map(index).map(|index| view(self.directory.topic(index))).collect()
+            }
+        }
+    }
+
+    pub(super) fn view_queues(&self, chosen: &Chosen) -> Vec<QueueView> {
+        let view = |queue: &Queue| QueueView {
+            settings: queue.settings.clone(),
+            counts: QueueCounts::of(queue),
+            oldest: queue.ready.oldest(),
+        };
+        match chosen {
+            Chosen::After { name, limit } => {
+                self.directory.queues_after(name.as_ref()).take(*limit).map(view).collect()
+            }
+            Chosen::Named(names) => {
+                let index = |name: &Name| self.directory.queue_index(name);
+                names.iter().filter_map(index).map(|index| view(self.directory.queue(index))).collect()
+            }
+        }
     }
 
     /// The delivery that a queue would hand out next, paused or not.

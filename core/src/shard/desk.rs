@@ -34,6 +34,8 @@ pub(super) struct Resident {
     pub body: Option<Bytes>,
     /// The queue in whose ready set it stands.
     pub ready_in: Option<QueueIndex>,
+    /// Since when it has stood there. Who was not in memory all the while does not know.
+    pub offered_at: Option<Timestamp>,
     /// Its timer, if it has one that is known. A timer whose handle was forgotten finds nothing when it fires.
     pub timer: Option<Handle>,
     /// It is removed, but the store does not know yet.
@@ -72,6 +74,7 @@ impl Resident {
             state,
             body,
             ready_in: None,
+            offered_at: None,
             timer: None,
             gone: false,
             stored: None,

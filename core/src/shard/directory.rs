@@ -1,11 +1,14 @@
 //! The shard's topics and queues: their settings and their counts.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 
+use super::counts::Total;
+use super::entries::Entries;
 use super::ready::ReadySet;
 use crate::name::Name;
 use crate::settings::{QueueSettings, TopicSettings};
-use crate::store::{Tally, TallyKind};
+use crate::store::{Position, Tally, TallyKind};
 use crate::time::Timestamp;
 
 /// A topic's place in the directory. It stays the same while the topic exists.
@@ -23,6 +26,10 @@ pub(super) struct Topic {
     /// It is being deleted: nothing new is taken.
     pub closing: bool,
     counts: [Count; 4],
+    /// The queues into which its tasks went since where they go was last changed, and those from before in which
+    /// some may still be ready.
+    pub(super) fed: BTreeSet<QueueIndex>,
+    pub(super) fed_before: BTreeSet<QueueIndex>,
 }
 
 #[derive(Debug)]
@@ -87,12 +94,16 @@ pub(super) enum Route {
 
 #[derive(Debug, Default)]
 pub(super) struct Directory {
-    topics: Vec<Option<Topic>>,
+    topics: Entries<Topic>,
     topic_names: BTreeMap<Name, TopicIndex>,
-    queues: Vec<Option<Queue>>,
+    queues: Entries<Queue>,
     queue_names: BTreeMap<Name, QueueIndex>,
     counted_topics: BTreeSet<TopicIndex>,
     counted_queues: BTreeSet<QueueIndex>,
+    /// The topics that say that they feed a queue, by its name, whether it exists or not.
+    feeders: BTreeMap<Name, BTreeSet<TopicIndex>>,
+    /// The sum of all counts, so that nobody has to add them up.
+    total: Total,
 }
 
 impl Directory {
@@ -105,39 +116,50 @@ impl Directory {
     }
 
     pub fn topic(&self, index: TopicIndex) -> &Topic {
-        self.topics[index.0 as usize].as_ref().expect("a topic exists while something refers to it")
+        self.topics.get(index.0).expect("a topic exists while something refers to it")
     }
 
     pub fn topic_mut(&mut self, index: TopicIndex) -> &mut Topic {
-        self.topics[index.0 as usize].as_mut().expect("a topic exists while something refers to it")
+        self.topics.get_mut(index.0).expect("a topic exists while something refers to it")
     }
 
     pub fn queue(&self, index: QueueIndex) -> &Queue {
-        self.queues[index.0 as usize].as_ref().expect("a queue exists while something refers to it")
+        self.queues.get(index.0).expect("a queue exists while something refers to it")
     }
 
     pub fn queue_mut(&mut self, index: QueueIndex) -> &mut Queue {
-        self.queues[index.0 as usize].as_mut().expect("a queue exists while something refers to it")
+        self.queues.get_mut(index.0).expect("a queue exists while something refers to it")
     }
 
-    pub fn topics(&self) -> impl Iterator<Item = &Topic> {
-        self.topic_names.values().map(|index| self.topic(*index))
+    /// The topics whose names come after this one, in the order of their names.
+    pub fn topics_after(&self, name: Option<&Name>) -> impl Iterator<Item = &Topic> {
+        after(&self.topic_names, name).map(|index| self.topic(*index))
     }
 
-    pub fn queues(&self) -> impl Iterator<Item = &Queue> {
-        self.queue_names.values().map(|index| self.queue(*index))
+    /// The queues whose names come after this one, in the order of their names.
+    pub fn queues_after(&self, name: Option<&Name>) -> impl Iterator<Item = &Queue> {
+        after(&self.queue_names, name).map(|index| self.queue(*index))
     }
 
-    pub fn queue_indexes(&self) -> impl Iterator<Item = QueueIndex> {
-        self.queue_names.values().copied()
+    /// All counts together, and how many topics and queues there are.
+    pub fn total(&self) -> Total {
+        Total { topics: self.topic_names.len() as u64, queues: self.queue_names.len() as u64, ..self.total }
     }
 
     /// Enters a topic that is not there yet.
     pub fn add_topic(&mut self, name: &Name, settings: TopicSettings) -> TopicIndex {
-        let topic = Topic { name: name.clone(), settings, closing: false, counts: Default::default() };
-        let index = TopicIndex(enter(&mut self.topics, topic));
+        let topic = Topic {
+            name: name.clone(),
+            settings,
+            closing: false,
+            counts: Default::default(),
+            fed: BTreeSet::new(),
+            fed_before: BTreeSet::new(),
+        };
+        let index = TopicIndex(self.topics.enter(topic));
         let before = self.topic_names.insert(name.clone(), index);
         assert!(before.is_none(), "topic {name} is entered once");
+        self.enter_feeder(index);
         index
     }
 
@@ -150,22 +172,108 @@ impl Directory {
             closing: false,
             counts: Default::default(),
         };
-        let index = QueueIndex(enter(&mut self.queues, queue));
+        let index = QueueIndex(self.queues.enter(queue));
         let before = self.queue_names.insert(name.clone(), index);
         assert!(before.is_none(), "queue {name} is entered once");
+        self.reroute_to(name);
         index
     }
 
     pub fn remove_topic(&mut self, index: TopicIndex) {
-        let topic = self.topics[index.0 as usize].take().expect("the topic exists");
+        self.leave_feeder(index);
+        let topic = self.topics.remove(index.0).expect("the topic exists");
         self.topic_names.remove(&topic.name);
         self.counted_topics.remove(&index);
+        for (kind, count) in TOPIC_KINDS.iter().zip(topic.counts) {
+            self.total.add(*kind, -count.now);
+        }
     }
 
     pub fn remove_queue(&mut self, index: QueueIndex) {
-        let queue = self.queues[index.0 as usize].take().expect("the queue exists");
+        let queue = self.queues.remove(index.0).expect("the queue exists");
         self.queue_names.remove(&queue.name);
         self.counted_queues.remove(&index);
+        for (kind, count) in QUEUE_KINDS.iter().zip(queue.counts) {
+            self.total.add(*kind, -count.now);
+        }
+        self.total.ready -= queue.ready.len();
+        self.total.urgent -= queue.ready.urgent();
+    }
+
+    /// Puts a delivery into a queue's ready set; says whether it is the only one there.
+    pub fn enter_ready(&mut self, index: QueueIndex, priority: u32, position: Position) -> bool {
+        self.change_ready(index, |ready| ready.insert(priority, position));
+        self.queue(index).ready.len() == 1
+    }
+
+    /// Takes a delivery out of a queue's ready set; says whether it was there and the last one.
+    pub fn leave_ready(&mut self, index: QueueIndex, priority: u32, position: Position) -> bool {
+        self.change_ready(index, |ready| ready.remove(priority, position)) && self.queue(index).ready.is_empty()
+    }
+
+    fn change_ready<T>(&mut self, index: QueueIndex, change: impl FnOnce(&mut ReadySet) -> T) -> T {
+        let ready = &mut self.queues.get_mut(index.0).expect("a queue exists while something refers to it").ready;
+        let (length, urgent) = (ready.len(), ready.urgent());
+        let changed = change(ready);
+        self.total.ready = self.total.ready + ready.len() - length;
+        self.total.urgent = self.total.urgent + ready.urgent() - urgent;
+        changed
+    }
+
+    /// Gives a topic other settings; says how they were.
+    pub fn set_topic(&mut self, index: TopicIndex, settings: TopicSettings) -> TopicSettings {
+        self.leave_feeder(index);
+        let before = std::mem::replace(&mut self.topic_mut(index).settings, settings);
+        self.enter_feeder(index);
+        if before.feeds != self.topic(index).settings.feeds {
+            self.reroute(index);
+        }
+        before
+    }
+
+    fn enter_feeder(&mut self, index: TopicIndex) {
+        let topic = self.topics.get(index.0).expect("the topic exists");
+        for binding in topic.settings.feeds.iter().flatten() {
+            self.feeders.entry(binding.queue.clone()).or_default().insert(index);
+        }
+    }
+
+    fn leave_feeder(&mut self, index: TopicIndex) {
+        let topic = self.topics.get(index.0).expect("the topic exists");
+        for binding in topic.settings.feeds.iter().flatten() {
+            if let Some(feeders) = self.feeders.get_mut(&binding.queue) {
+                feeders.remove(&index);
+                if feeders.is_empty() {
+                    self.feeders.remove(&binding.queue);
+                }
+            }
+        }
+    }
+
+    /// Notes that a task of a topic became ready in a queue because of where the topic feeds.
+    pub fn note_fed(&mut self, topic: TopicIndex, queue: QueueIndex) {
+        self.topic_mut(topic).fed.insert(queue);
+    }
+
+    /// A queue is there, or not any more, for those who feed it: their tasks go elsewhere from now on.
+    pub fn reroute_to(&mut self, queue: &Name) {
+        let named = self.topic_index(queue).filter(|index| self.topic(*index).settings.feeds.is_none());
+        let feeders: Vec<TopicIndex> = self.feeders.get(queue).into_iter().flatten().copied().chain(named).collect();
+        feeders.into_iter().for_each(|topic| self.reroute(topic));
+    }
+
+    /// Where a topic's tasks go is another question from now on: what is ready may stand elsewhere than it would go.
+    fn reroute(&mut self, index: TopicIndex) {
+        let topic = self.topics.get_mut(index.0).expect("the topic exists");
+        topic.fed_before.append(&mut topic.fed);
+        let holds_some = |queue: &QueueIndex| self.queues.get(queue.0).is_some_and(|queue| !queue.ready.is_empty());
+        topic.fed_before.retain(holds_some);
+    }
+
+    /// The queues in which tasks of a topic may be ready though they would not go there now.
+    pub fn fed_before(&self, topic: TopicIndex) -> impl Iterator<Item = QueueIndex> {
+        let there = |queue: &QueueIndex| self.queues.get(queue.0).is_some();
+        self.topic(topic).fed_before.iter().copied().filter(there)
     }
 
     /// The queues that take a task with this routing key, and the names of those that would if they existed.
@@ -196,26 +304,29 @@ impl Directory {
     }
 
     pub fn count_topic(&mut self, index: TopicIndex, kind: TallyKind, by: i64) {
-        let topic = self.topics[index.0 as usize].as_mut().expect("a topic exists while something refers to it");
+        let topic = self.topics.get_mut(index.0).expect("a topic exists while something refers to it");
         let count = &mut topic.counts[slot_of(&TOPIC_KINDS, kind)];
         if count.unstored == 0 {
             self.counted_topics.insert(index);
         }
         count.add(by);
+        self.total.add(kind, by);
     }
 
     pub fn count_queue(&mut self, index: QueueIndex, kind: TallyKind, by: i64) {
-        let queue = self.queues[index.0 as usize].as_mut().expect("a queue exists while something refers to it");
+        let queue = self.queues.get_mut(index.0).expect("a queue exists while something refers to it");
         let count = &mut queue.counts[slot_of(&QUEUE_KINDS, kind)];
         if count.unstored == 0 {
             self.counted_queues.insert(index);
         }
         count.add(by);
+        self.total.add(kind, by);
     }
 
     /// Takes over a count from the store.
     pub fn restore(&mut self, tally: &Tally, count: i64) {
         let name = tally.name.as_ref().expect("a count by topic or queue has a name");
+        self.total.add(tally.kind, count);
         if QUEUE_KINDS.contains(&tally.kind) {
             let index = self.queue_index(name).expect("a counted queue has settings");
             self.queue_mut(index).counts[slot_of(&QUEUE_KINDS, tally.kind)].now = count;
@@ -238,14 +349,10 @@ impl Directory {
     }
 }
 
-fn enter<T>(entries: &mut Vec<Option<T>>, entry: T) -> u32 {
-    let free = entries.iter().position(Option::is_none);
-    let index = free.unwrap_or(entries.len());
-    match free {
-        Some(index) => entries[index] = Some(entry),
-        None => entries.push(Some(entry)),
-    }
-    u32::try_from(index).expect("there are fewer topics and queues than fill the memory")
+/// What stands after a name.
+fn after<'a, T>(names: &'a BTreeMap<Name, T>, name: Option<&Name>) -> impl Iterator<Item = &'a T> {
+    let from = name.map_or(Bound::Unbounded, |name| Bound::Excluded(name.as_str()));
+    names.range::<str, _>((from, Bound::Unbounded)).map(|(_, entry)| entry)
 }
 
 fn drain(name: &Name, kinds: &[TallyKind], counts: &mut [Count], tallies: &mut Vec<(Tally, i64)>) {
@@ -274,7 +381,7 @@ mod tests {
         assert_eq!(directory.route(topic, ""), (Route::Nowhere, vec![name("orders")]));
         let queue = directory.add_queue(&name("orders"), QueueSettings::default());
         assert_eq!(directory.route(topic, "any"), (Route::To(queue), vec![]));
-        directory.topic_mut(topic).settings.feeds = Some(vec![]);
+        directory.set_topic(topic, TopicSettings { feeds: Some(vec![]), ..TopicSettings::default() });
         assert_eq!(directory.route(topic, "any"), (Route::Nowhere, vec![]));
     }
 

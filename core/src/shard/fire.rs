@@ -2,7 +2,7 @@
 
 use super::desk::{Resident, Slot};
 use super::directory::{QueueIndex, Route, TopicIndex};
-use super::{Doomed, Shard};
+use super::{Doomed, Shard, Timer};
 use crate::event::What;
 use crate::name::Name;
 use crate::settings::{Overflow, QueueSettings};
@@ -16,7 +16,11 @@ impl<R> Shard<R> {
         let Some(slot) = self.desk.at(position) else { return };
         self.desk[slot].timer = None;
         match self.desk[slot].state.phase {
-            Phase::Waiting if self.desk[slot].ready_in.is_none() => self.arrive(slot),
+            Phase::Waiting if self.desk[slot].ready_in.is_none() => {
+                self.firing = Some(position.at.max(self.opened_at));
+                self.arrive(slot);
+                self.firing = None;
+            }
             Phase::Leased { .. } => self.fail(slot),
             Phase::Forwarding { .. } => self.forward(slot),
             Phase::Waiting | Phase::Spread(_) | Phase::Dead(_) | Phase::Finished(_) => {}
@@ -95,13 +99,18 @@ impl<R> Shard<R> {
         let row = &mut self.desk[slot];
         let (priority, position, expires_at) = (row.state.priority, row.position(), row.state.expires_at());
         row.ready_in = Some(queue);
+        row.offered_at = Some(self.now);
+        self.offers.push((self.directory.queue(queue).name.clone(), self.firing.unwrap_or(self.now)));
         self.note(slot, What::Fired);
         if expires_at < Timestamp::NEVER {
             self.expiries.insert((expires_at, position));
         }
-        let queue = self.directory.queue_mut(queue);
-        queue.ready.insert(priority, position);
-        if queue.ready.len() == 1 {
+        if self.desk[slot].state.queue.is_none() {
+            self.directory.note_fed(self.desk[slot].topic, queue);
+        }
+        let is_only = self.directory.enter_ready(queue, priority, position);
+        let (index, queue) = (queue, self.directory.queue(queue));
+        if is_only {
             self.stocked.insert(queue.name.clone());
             self.restocked.insert(queue.name.clone());
         }
@@ -110,8 +119,8 @@ impl<R> Shard<R> {
             match self.desk.at(position) {
                 Some(slot) => self.die(slot, Reason::PushedOut, None),
                 None => {
-                    queue.ready.remove(priority, position);
                     let queue = Some(queue.name.clone());
+                    self.directory.leave_ready(index, priority, position);
                     self.doomed.push(Doomed { position, reason: Reason::PushedOut, queue });
                 }
             }
@@ -126,8 +135,8 @@ impl<R> Shard<R> {
         if expires_at < Timestamp::NEVER {
             self.expiries.remove(&(expires_at, position));
         }
-        let queue = self.directory.queue_mut(index);
-        if queue.ready.remove(priority, position) && queue.ready.is_empty() {
+        if self.directory.leave_ready(index, priority, position) {
+            let queue = self.directory.queue(index);
             self.stocked.remove(&queue.name);
             self.restocked.insert(queue.name.clone());
         }
@@ -288,7 +297,7 @@ impl<R> Shard<R> {
         }
         let position = row.position();
         if position < self.horizon {
-            let handle = self.wheel.insert(position.at.as_millis(), position.seq);
+            let handle = self.wheel.insert(position.at.as_millis(), Timer { seq: position.seq, topic: row.topic });
             self.desk[slot].timer = Some(handle);
         } else {
             self.next_far = self.next_far.min(position.at);

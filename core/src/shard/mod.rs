@@ -9,9 +9,11 @@ mod ahead;
 mod counts;
 mod desk;
 mod directory;
+mod entries;
 mod fire;
 mod forecast;
 mod forward;
+mod late;
 mod lease;
 mod meta;
 mod needs;
@@ -31,7 +33,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use bytes::Bytes;
 use punctual_wheel::Wheel;
 
-pub use counts::{Counts, QueueCounts, TopicCounts};
+pub use counts::{Counts, QueueCounts, QueueView, TopicCounts, TopicView, Total};
 pub use forecast::Unit;
 pub use forward::Forward;
 pub(crate) use forward::HEADER_PREFIX;
@@ -50,6 +52,7 @@ use crate::time::{Millis, Timestamp};
 use desk::{Desk, Slot};
 use directory::Directory;
 use forecast::Forecast;
+use late::Late;
 use meta::Numbers;
 use needs::Pending;
 use retention::Retention;
@@ -76,6 +79,8 @@ pub struct ShardConfig {
     pub timers: usize,
     /// How many timers may fire in one step.
     pub fires: usize,
+    /// How many deliveries may be handed out in one step.
+    pub hand_outs: usize,
     /// How many bytes of rows may be kept in memory that need not be.
     pub cache: usize,
     /// Decides the jitter of retries and the order in hash tables; differs from shard to shard.
@@ -90,9 +95,10 @@ impl Default for ShardConfig {
             create_on_use: true,
             keeps_history: false,
             window: Millis::from_secs(60),
-            slice: 4_096,
+            slice: 1_024,
             timers: 1 << 18,
-            fires: 4_096,
+            fires: 1_024,
+            hand_outs: 1_024,
             cache: 64 << 20,
             seed: 0,
         }
@@ -127,6 +133,13 @@ pub struct Output<R> {
     pub events: Vec<Event>,
     /// Topics that are gone from this shard.
     pub gone: Vec<Name>,
+    /// Queues that are gone from this shard.
+    pub gone_queues: Vec<Name>,
+    /// Deliveries that became available to consumers: in which queue, and since when they should have been. What
+    /// was available when the shard was opened should be since then.
+    pub offers: Vec<(Name, Timestamp)>,
+    /// Deliveries that were handed out: from which queue, and since when they were available.
+    pub takes: Vec<(Name, Timestamp)>,
     /// When the next step is due, if no request comes before; not later than now if there is more to do.
     pub wake: Timestamp,
 }
@@ -158,8 +171,10 @@ pub struct Shard<R> {
     numbers: Numbers,
     directory: Directory,
     desk: Desk,
-    /// Rows to wake, by number. Holds every live row that stands before the horizon and has not fired.
-    wheel: Wheel<u64>,
+    /// Rows to wake. Together with `late` it holds every live row that stands before the horizon and has not fired.
+    wheel: Wheel<Timer>,
+    /// Rows to wake whose time has come.
+    late: Late,
     horizon: Position,
     /// No row that is only in the store stands between the horizon and here.
     next_far: Timestamp,
@@ -167,9 +182,6 @@ pub struct Shard<R> {
     expiries: BTreeSet<(Timestamp, Position)>,
     /// Deliveries to be given up for which the store has to be asked first.
     doomed: Vec<Doomed>,
-    /// Whether bindings or queues have changed since the shard was opened, so that a ready
-    /// delivery may stand elsewhere than where it would go now.
-    rerouted: bool,
     /// Queues with deliveries ready, paused or not.
     stocked: BTreeSet<Name>,
     /// What of that the board has yet to be told.
@@ -194,6 +206,11 @@ pub struct Shard<R> {
     rates: Vec<(Name, Option<Rate>)>,
     events: Vec<Event>,
     gone: Vec<Name>,
+    gone_queues: Vec<Name>,
+    /// While a timer fires: when it should have.
+    firing: Option<Timestamp>,
+    offers: Vec<(Name, Timestamp)>,
+    takes: Vec<(Name, Timestamp)>,
     /// Settings that changed in this step: how they stand now, `None` if they are gone.
     settings: BTreeMap<Key, Option<Bytes>>,
     /// The numbers of the rows under which settings are stored.
@@ -202,8 +219,16 @@ pub struct Shard<R> {
     closed: BTreeSet<Closed>,
     /// When a queue's rate lets the next delivery out.
     rate_wake: Timestamp,
-    /// A queue's next delivery was not in memory when it was wanted.
-    hungry: bool,
+    /// Queues that have more for those who wait than the last step could give: it was not in memory, or it would have
+    /// been too much for one step. The next step follows at once.
+    giving: BTreeSet<Name>,
+}
+
+/// A row to wake: its number, and its topic, with which it takes turns.
+#[derive(Clone, Copy, Debug)]
+struct Timer {
+    seq: u64,
+    topic: directory::TopicIndex,
 }
 
 /// A ready delivery that is to be given up.
@@ -278,11 +303,9 @@ impl<R> Shard<R> {
             Command::DeleteTopic { name, force } => return self.delete_topic(&name, force, reply),
             Command::DeleteQueue { name, force } => return self.delete_queue(&name, force, reply),
             Command::Forwarded { key, refused } => self.forwarded(&key, refused),
-            Command::Count { only } => {
-                let count =
-                    |shard: &Shard<R>| only.as_ref().map_or_else(|| shard.counts(), |name| shard.counts_of(name));
-                Ok(Answer::Counts(Box::new(self.look_at_counts(count))))
-            }
+            Command::Topics(chosen) => Ok(Answer::Topics(self.look_at_counts(|shard| shard.view_topics(&chosen)))),
+            Command::Queues(chosen) => Ok(Answer::Queues(self.look_at_counts(|shard| shard.view_queues(&chosen)))),
+            Command::Total => Ok(Answer::Total(self.look_at_counts(Shard::total))),
             Command::First { queue } => Ok(Answer::First(self.first_in(&queue))),
             // It is answered when all is counted that it should show.
             Command::Forecast { .. } if self.forecast.is_behind(self.now) => {

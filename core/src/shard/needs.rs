@@ -7,16 +7,12 @@ use foldhash::fast::FixedState;
 use super::desk::Slot;
 use super::directory::{QueueIndex, Route};
 use super::page::{Page, Wanted};
-use super::{Doomed, Request, Shard};
+use super::{Doomed, Request, Shard, Timer};
 use crate::board::Board;
 use crate::command::Command;
-use crate::name::Name;
 use crate::state::{Phase, Reason};
 use crate::store::{Bodies, Find, Key, Position, Row, Scan, ShardId, Store, StoreError, Table};
 use crate::time::{Millis, Timestamp};
-
-/// How many deliveries of one queue are got ready for consumers in one step.
-const HAND_OUTS: usize = 1_024;
 
 /// Rows to read before the step can go on.
 #[derive(Debug, Default)]
@@ -128,9 +124,16 @@ impl<R> Shard<R> {
             self.pending.requests.splice(..0, self.postponed.drain(..));
         }
         self.pending.doomed = std::mem::take(&mut self.doomed);
-        while self.pending.due.len() < self.config.fires {
-            let Some((at, seq)) = self.wheel.pop(self.now.as_millis()) else { break };
-            self.pending.due.push(Position { at: Timestamp::from_millis(at), seq });
+        // Taking a timer out of the wheel is cheap, firing it is not: all come out, so that none hides behind others.
+        while let Some((at, Timer { seq, topic })) = self.wheel.pop(self.now.as_millis()) {
+            self.late.push(topic, Position { at: Timestamp::from_millis(at), seq });
+        }
+        for (topic, position) in self.late.take(self.config.fires) {
+            // Its time may have gone again, with a clock that was ahead.
+            match position.at <= self.now {
+                true => self.pending.due.push(position),
+                false => _ = self.wheel.insert(position.at.as_millis(), Timer { seq: position.seq, topic }),
+            }
         }
         // The wheel gives equal times in the order in which timers were set; a restart would give them by number.
         self.pending.due.sort_unstable();
@@ -212,8 +215,8 @@ impl<R> Shard<R> {
         }
     }
 
-    /// The queue in whose ready set a row stands. It is where the row would go now, unless
-    /// bindings have changed since it fired: then all have to be looked at.
+    /// The queue in whose ready set a row stands. It is where the row would go now, unless what its topic
+    /// feeds has changed since it fired: then it is one of those that were fed before.
     fn find_ready(&self, slot: Slot) -> Option<QueueIndex> {
         let row = &self.desk[slot];
         if !row.is_waiting() || row.at > self.now {
@@ -221,17 +224,16 @@ impl<R> Shard<R> {
         }
         let (priority, position) = (row.state.priority, row.position());
         let holds = |index: &QueueIndex| self.directory.queue(*index).ready.contains(priority, position);
-        let likely = match &row.state.queue {
-            Some(queue) => self.directory.queue_index(queue),
-            None => match self.directory.route(row.topic, row.state.routing()).0 {
-                Route::To(queue) => Some(queue),
-                // A delivery whose queue was deleted stays one delivery.
-                Route::ToSeveral(queues) if row.is_part() => queues.first().copied(),
-                Route::Nowhere | Route::ToSeveral(_) => None,
-            },
+        if let Some(queue) = &row.state.queue {
+            return self.directory.queue_index(queue).filter(holds);
+        }
+        let likely = match self.directory.route(row.topic, row.state.routing()).0 {
+            Route::To(queue) => Some(queue),
+            // A delivery whose queue was deleted stays one delivery.
+            Route::ToSeveral(queues) if row.is_part() => queues.first().copied(),
+            Route::Nowhere | Route::ToSeveral(_) => None,
         };
-        let anywhere = || self.directory.queue_indexes().find(holds).filter(|_| self.rerouted);
-        likely.filter(holds).or_else(anywhere)
+        likely.filter(holds).or_else(|| self.directory.fed_before(row.topic).find(holds))
     }
 
     fn collect_expired(&mut self) {
@@ -247,8 +249,14 @@ impl<R> Shard<R> {
         if board.is_empty() {
             return;
         }
-        let demand = |queue: &Name| Some((self.directory.queue_index(queue)?, board.demand(queue, HAND_OUTS)));
-        self.pending.demand = self.wanted_and_stocked(board).filter_map(demand).collect();
+        // Those who come first when things are handed out come first here, too.
+        let mut left = self.config.hand_outs;
+        for (_, queue) in self.servable(board) {
+            let Some(index) = self.directory.queue_index(&queue).filter(|_| left > 0) else { break };
+            let demand = board.demand(&queue, left);
+            self.pending.demand.push((index, demand));
+            left -= demand.min(self.directory.queue(index).ready.len() as usize);
+        }
     }
 
     /// Takes out of the ready sets what consumers wait for and is not there, so that nobody waits for it again.
@@ -260,10 +268,10 @@ impl<R> Shard<R> {
             let ready = &self.directory.queue(index).ready;
             let absent = |(_, position): &(u32, Position)| self.pending.absent_positions.contains(position);
             let absent: Vec<(u32, Position)> = ready.iter().take(count).filter(absent).collect();
-            let queue = self.directory.queue_mut(index);
             for (priority, position) in absent {
-                queue.ready.remove(priority, position);
+                self.directory.leave_ready(index, priority, position);
             }
+            let queue = self.directory.queue(index);
             if queue.ready.is_empty() && self.stocked.remove(&queue.name) {
                 self.restocked.insert(queue.name.clone());
             }

@@ -9,6 +9,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use super::desk::Desk;
 use super::directory::Directory;
 use super::forecast::Forecast;
+use super::late::Late;
 use super::meta::{Meta, Numbers};
 use super::needs::Pending;
 use super::retention::Retention;
@@ -164,11 +165,11 @@ impl<R> Shard<R> {
             directory: Directory::default(),
             desk: Desk::new(config.cache, config.seed),
             wheel: Wheel::new(now.as_millis()),
+            late: Late::default(),
             horizon: Position::START,
             next_far: Timestamp::ZERO,
             expiries: BTreeSet::new(),
             doomed: Vec::new(),
-            rerouted: false,
             stocked: BTreeSet::new(),
             restocked: BTreeSet::new(),
             limited: BTreeMap::new(),
@@ -189,11 +190,15 @@ impl<R> Shard<R> {
             rates: Vec::new(),
             events: Vec::new(),
             gone: Vec::new(),
+            gone_queues: Vec::new(),
+            firing: None,
+            offers: Vec::new(),
+            takes: Vec::new(),
             settings: BTreeMap::new(),
             stored_settings: BTreeMap::new(),
             closed: BTreeSet::new(),
             rate_wake: Timestamp::NEVER,
-            hungry: false,
+            giving: BTreeSet::new(),
             config,
         }
     }

@@ -10,6 +10,9 @@ use crate::settings::{Order, URGENT_PRIORITY};
 use crate::store::Position;
 use crate::time::Timestamp;
 
+/// How many of the most urgent and of the least urgent priorities are looked at for the oldest delivery.
+const OUTERMOST: usize = 256;
+
 /// Ordered by priority, then time, then arrival; or by priority, then arrival.
 #[derive(Debug, Default)]
 pub(super) struct ReadySet {
@@ -86,6 +89,14 @@ impl ReadySet {
     pub fn iter(&self) -> impl Iterator<Item = (u32, Position)> {
         let all = self.by_priority.iter();
         all.flat_map(|(priority, positions)| positions.iter().map(|position| (*priority, self.turn(position))))
+    }
+
+    /// Since when the delivery has been ready that was ready first, of those that are first of their priority. With
+    /// thousands of priorities it is looked for among the most and the least urgent.
+    pub fn oldest(&self) -> Option<Timestamp> {
+        let firsts = || self.by_priority.values().filter_map(|positions| positions.first());
+        let outermost = firsts().take(OUTERMOST).chain(firsts().rev().take(OUTERMOST));
+        outermost.map(|position| self.turn(position).at).min()
     }
 
     pub fn len(&self) -> u64 {

@@ -4,7 +4,7 @@
 //! longest ago, so that none starves, or the one whose first is the foremost, if it asked for that;
 //! within a queue strictly by priority, time and arrival, or by priority and arrival.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Shard;
 use super::desk::Slot;
@@ -31,31 +31,39 @@ impl<R> Shard<R> {
         for (queue, rate) in std::mem::take(&mut self.limited) {
             board.limit(&queue, rate);
         }
-        self.hungry = false;
+        self.tell_stock(board);
+        self.giving.clear();
         self.rate_wake = Timestamp::NEVER;
         let mut order = self.servable(board);
-        while let Some((ticket, queue)) = order.pop_first() {
-            let deliveries = self.hand_to(ticket, board);
+        let mut shares = Shares::new(self.config.hand_outs, order.len());
+        while let Some((ticket, _)) = order.pop_first() {
+            let deliveries = self.hand_to(ticket, board, &mut shares);
             if deliveries.is_empty() {
                 // The queue has nothing to give for now, so nobody else gets anything from it either.
                 continue;
             }
             let (reserve, reply) = board.withdraw(ticket).expect("the consumer waits");
             self.answers.push((reply, Ok(Answer::Reserved(deliveries))));
-            order.retain(|(waiting, _)| *waiting != ticket);
-            for queue in reserve.queues.iter().chain([&queue]) {
-                let next = board.longest_waiting(queue).filter(|_| self.may_serve(queue));
-                order.extend(next.map(|ticket| (ticket, queue.clone())));
+            for queue in reserve.queues {
+                let next = board.longest_waiting(&queue).filter(|_| self.may_serve(&queue));
+                let place = (ticket, queue);
+                order.remove(&place);
+                order.extend(next.map(|ticket| (ticket, place.1)));
             }
         }
+        self.tell_stock(board);
+        // Who may get something in the step that follows at once is not sent away before it.
+        if self.has_caught_up() {
+            board.looked(self.id, &self.giving);
+            let over = board.expire_unless(self.now, &self.giving).into_iter();
+            self.answers.extend(over.map(|reply| (reply, Ok(Answer::Reserved(vec![])))));
+        }
+    }
+
+    /// Tells the board which queues have something, as far as that has changed.
+    fn tell_stock(&mut self, board: &mut Board<R>) {
         for queue in std::mem::take(&mut self.restocked) {
             board.stock(self.id, &queue, self.stocked.contains(&queue));
-        }
-        // Who may get something in the step that follows at once is not sent away before it.
-        if !self.hungry && self.has_caught_up() {
-            board.looked(self.id);
-            let over = board.expire(self.now).into_iter();
-            self.answers.extend(over.map(|reply| (reply, Ok(Answer::Reserved(vec![])))));
         }
     }
 
@@ -66,22 +74,15 @@ impl<R> Shard<R> {
             return true;
         }
         let overdue = self.wheel.next_at().is_some_and(|at| at <= self.opened_at.as_millis());
-        let is_through = !overdue && self.horizon.at > self.opened_at;
+        let is_through = !overdue && self.late.is_empty() && self.horizon.at > self.opened_at;
         self.is_catching_up = !is_through && self.now < self.opened_at.plus(PATIENCE);
         !self.is_catching_up
     }
 
     /// The longest-waiting consumer of each queue that has something to give.
-    fn servable(&self, board: &Board<R>) -> BTreeSet<(Ticket, Name)> {
-        let both = self.wanted_and_stocked(board).filter(|queue| self.may_serve(queue));
+    pub(super) fn servable(&self, board: &Board<R>) -> BTreeSet<(Ticket, Name)> {
+        let both = board.meetings(self.id).filter(|queue| self.may_serve(queue));
         both.filter_map(|queue| Some((board.longest_waiting(queue)?, queue.clone()))).collect()
-    }
-
-    /// The queues that somebody waits for and that have something; the shorter list is walked.
-    pub(super) fn wanted_and_stocked<'a>(&'a self, board: &'a Board<R>) -> impl Iterator<Item = &'a Name> {
-        let (wanted, stocked) = (board.wanted(), &self.stocked);
-        let (few, many) = if wanted.len() < stocked.len() { (wanted, stocked) } else { (stocked, wanted) };
-        few.iter().filter(|queue| many.contains(*queue))
     }
 
     fn may_serve(&self, queue: &Name) -> bool {
@@ -89,8 +90,8 @@ impl<R> Shard<R> {
         queue.is_some_and(|queue| !queue.ready.is_empty() && !queue.closing && !queue.is_paused(self.now))
     }
 
-    /// Leases to a consumer as much as it asked for and is there.
-    fn hand_to(&mut self, ticket: Ticket, board: &mut Board<R>) -> Vec<Delivery> {
+    /// Leases to a consumer as much as it asked for and is there, within what its queues may give in one step.
+    fn hand_to(&mut self, ticket: Ticket, board: &mut Board<R>, shares: &mut Shares) -> Vec<Delivery> {
         let reserve = board.reserve(ticket).clone();
         let queues = reserve.queues.iter().filter(|queue| self.may_serve(queue));
         let mut queues: Vec<(&Name, QueueIndex)> =
@@ -105,11 +106,22 @@ impl<R> Shard<R> {
                 _ => longest_unserved(&queues, board),
             };
             let (queue, index) = queues[next];
-            match self.hand_out(queue, index, &reserve, board) {
-                Some(delivery) => deliveries.push(delivery),
-                // It is at hand in the step that follows at once, and until then nothing comes before it.
-                None if self.hungry && reserve.choice == Choice::Foremost => break,
-                None => _ = queues.remove(next),
+            let given = if shares.has_some(index) { self.hand_out(queue, index, &reserve, board) } else { None };
+            match given {
+                Some(delivery) => {
+                    shares.take(index);
+                    deliveries.push(delivery);
+                }
+                None => {
+                    if !shares.has_some(index) {
+                        self.giving.insert(queue.clone());
+                    }
+                    // It is at hand in the step that follows at once, and until then nothing comes before it.
+                    if reserve.choice == Choice::Foremost && self.giving.contains(queue) {
+                        break;
+                    }
+                    queues.remove(next);
+                }
             }
         }
         deliveries
@@ -144,7 +156,7 @@ impl<R> Shard<R> {
         // What is too old goes in the next step, if so much became too old at once that this one left it.
         let fresh = |slot: &Slot| self.now < self.desk[*slot].state.expires_at();
         let Some(slot) = self.desk.at(position).filter(fresh).filter(|slot| self.has_body(*slot)) else {
-            self.hungry = true;
+            self.giving.insert(queue.clone());
             return None;
         };
         if let Err(wait) = board.hand_out(queue, self.now) {
@@ -166,6 +178,8 @@ impl<R> Shard<R> {
     /// Gives a waiting row whose time has come to a consumer.
     pub(super) fn lease(&mut self, slot: Slot, queue: QueueIndex, consumer: &Name, lease: Option<Millis>) -> Delivery {
         let fired_at = self.desk[slot].at.max(self.opened_at);
+        let offered_at = self.desk[slot].offered_at.take().unwrap_or(fired_at);
+        self.takes.push((self.directory.queue(queue).name.clone(), offered_at));
         self.leave_ready(slot);
         self.touch(slot);
         let token = self.numbers.token();
@@ -199,6 +213,29 @@ impl<R> Shard<R> {
             lease: Lease { key: row.key.clone(), token },
             until,
         }
+    }
+}
+
+/// How much may still be handed out in a step, in all and from each queue. Queues share a step, so that one from
+/// which much is taken does not hold up the others; what is left over is handed out in the steps that follow at once.
+struct Shares {
+    left: usize,
+    most: usize,
+    taken: BTreeMap<QueueIndex, usize>,
+}
+
+impl Shares {
+    fn new(in_all: usize, queues: usize) -> Shares {
+        Shares { left: in_all.max(1), most: (in_all / queues.max(1)).max(in_all / 32).max(1), taken: BTreeMap::new() }
+    }
+
+    fn has_some(&self, queue: QueueIndex) -> bool {
+        self.left > 0 && self.taken.get(&queue).is_none_or(|taken| *taken < self.most)
+    }
+
+    fn take(&mut self, queue: QueueIndex) {
+        self.left -= 1;
+        *self.taken.entry(queue).or_default() += 1;
     }
 }
 

@@ -96,6 +96,9 @@ impl<R> Shard<R> {
             rates: std::mem::take(&mut self.rates),
             events: std::mem::replace(&mut self.events, room),
             gone: std::mem::take(&mut self.gone),
+            gone_queues: std::mem::take(&mut self.gone_queues),
+            offers: std::mem::take(&mut self.offers),
+            takes: std::mem::take(&mut self.takes),
             wake: self.wake(),
         }
     }
@@ -139,7 +142,11 @@ impl<R> Shard<R> {
 
     /// When the next step is due.
     fn wake(&mut self) -> Timestamp {
-        let more = self.hungry || !self.doomed.is_empty() || !self.jobs.is_empty() || !self.postponed.is_empty();
+        let more = !self.late.is_empty()
+            || !self.giving.is_empty()
+            || !self.doomed.is_empty()
+            || !self.jobs.is_empty()
+            || !self.postponed.is_empty();
         if more {
             return self.now;
         }

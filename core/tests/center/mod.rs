@@ -120,6 +120,11 @@ impl Center {
         panic!("the shard does not come to rest");
     }
 
+    /// Takes one step, whether there is more to do or not.
+    pub fn single_step(&mut self) {
+        self.step(Vec::new());
+    }
+
     fn step(&mut self, requests: Vec<Request<u64>>) -> Timestamp {
         let output = self.shard.step(self.clock.now(), requests, &*self.store, &mut self.board).unwrap();
         for verdict in self.store.commit(output.batch.into_iter().collect()).unwrap() {
@@ -191,6 +196,17 @@ impl Center {
     }
 
     fn post(&mut self, queues: &[&str], max: usize, millis: u64, consumer: &str, choice: Choice) -> u64 {
+        let reply = self.post_for(queues, max, millis, consumer, choice);
+        self.settle();
+        reply
+    }
+
+    /// Puts a consumer on the board and takes no step.
+    pub fn post_only(&mut self, queues: &[&str], max: usize, millis: u64) -> u64 {
+        self.post_for(queues, max, millis, "consumer", Choice::InTurn)
+    }
+
+    fn post_for(&mut self, queues: &[&str], max: usize, millis: u64, consumer: &str, choice: Choice) -> u64 {
         self.next_reply += 1;
         let reserve = Reserve {
             queues: queues.iter().map(|queue| name(queue)).collect(),

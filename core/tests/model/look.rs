@@ -3,17 +3,48 @@
 use bytes::Bytes;
 use punctual_core::store::{Position, Table};
 use punctual_core::view::{DeliveryView, TaskView};
-use punctual_core::{Counts, First, Form, Headers, Lease, Name, Phase, QueueCounts, Timestamp, TopicCounts, Unit};
+use punctual_core::{
+    Chosen, Counts, First, Form, Headers, Lease, Name, Phase, QueueCounts, QueueView, Timestamp, TopicCounts,
+    TopicView, Total, Unit,
+};
 
 use super::{Model, Number, Row};
 
 impl Model {
-    /// Everything, or only the topic and the queue of this name.
-    pub fn counts_of(&self, only: Option<&Name>) -> Counts {
-        let mut counts = self.counts();
-        counts.topics.retain(|topic| only.is_none_or(|only| topic.name == *only));
-        counts.queues.retain(|queue| only.is_none_or(|only| queue.name == *only));
-        counts
+    pub fn view_topics(&self, chosen: &Chosen) -> Vec<TopicView> {
+        let counts = choose(self.counts().topics, chosen, |topic| &topic.name);
+        counts.into_iter().map(|counts| TopicView { settings: self.topics[&counts.name].clone(), counts }).collect()
+    }
+
+    pub fn view_queues(&self, chosen: &Chosen) -> Vec<QueueView> {
+        let counts = choose(self.counts().queues, chosen, |queue| &queue.name);
+        let view = |counts: QueueCounts| {
+            let (settings, oldest) = (self.queues[&counts.name].clone(), self.oldest_in(&counts.name));
+            QueueView { settings, counts, oldest }
+        };
+        counts.into_iter().map(view).collect()
+    }
+
+    /// Since when the oldest has been ready, of those that are the first of their priority.
+    fn oldest_in(&self, queue: &Name) -> Option<Timestamp> {
+        let ready: Vec<&Row> = self.ready_in(queue).into_iter().map(|number| &self.rows[&number]).collect();
+        let firsts = ready.chunk_by(|one, other| one.state.priority == other.state.priority);
+        firsts.map(|rows| rows[0].at).min()
+    }
+
+    pub fn total(&self) -> Total {
+        let Counts { topics, queues } = self.counts();
+        Total {
+            topics: topics.len() as u64,
+            queues: queues.len() as u64,
+            waiting: topics.iter().map(|topic| topic.waiting).sum(),
+            ready: queues.iter().map(|queue| queue.ready).sum(),
+            urgent: queues.iter().map(|queue| queue.urgent).sum(),
+            leased: topics.iter().map(|topic| topic.leased).sum(),
+            dead: topics.iter().map(|topic| topic.dead).sum(),
+            dead_in_queues: queues.iter().map(|queue| queue.dead).sum(),
+            history: topics.iter().map(|topic| topic.history).sum(),
+        }
     }
 
     /// What a queue hands out next.
@@ -137,5 +168,18 @@ impl Row {
 
     fn is_dead(&self) -> bool {
         matches!(self.state.phase, Phase::Dead(_) | Phase::Forwarding { .. })
+    }
+}
+
+/// Those that are meant, given all in the order of their names.
+fn choose<T: Clone>(all: Vec<T>, chosen: &Chosen, name_of: impl Fn(&T) -> &Name) -> Vec<T> {
+    match chosen {
+        Chosen::Named(names) => {
+            names.iter().filter_map(|name| all.iter().find(|one| name_of(one) == name)).cloned().collect()
+        }
+        Chosen::After { name, limit } => {
+            let is_after = |one: &T| name.as_ref().is_none_or(|name| name_of(one) > name);
+            all.into_iter().filter(is_after).take(*limit).collect()
+        }
     }
 }

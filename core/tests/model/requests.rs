@@ -35,7 +35,9 @@ impl Model {
             Command::DeleteTopic { name, force } => self.delete_topic(&name, force),
             Command::DeleteQueue { name, force } => self.delete_queue(&name, force),
             Command::Forwarded { key, refused } => self.forwarded(&key, refused),
-            Command::Count { only } => Ok(Answer::Counts(Box::new(self.counts_of(only.as_ref())))),
+            Command::Topics(chosen) => Ok(Answer::Topics(self.view_topics(&chosen))),
+            Command::Queues(chosen) => Ok(Answer::Queues(self.view_queues(&chosen))),
+            Command::Total => Ok(Answer::Total(self.total())),
             Command::First { queue } => Ok(Answer::First(self.first(&queue))),
             Command::Forecast { unit, slots } => Ok(Answer::Forecast(self.forecast(unit, slots))),
         }

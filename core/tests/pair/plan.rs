@@ -88,6 +88,13 @@ pub struct Known {
     pub is_there: bool,
 }
 
+/// Which topics or queues are looked at.
+#[derive(Clone, Debug)]
+pub enum Look {
+    Named(u8),
+    After(Option<u8>, usize),
+}
+
 #[derive(Clone, Copy, Debug)]
 pub enum Moving {
     /// To so long after a time that is the same throughout the test.
@@ -179,7 +186,9 @@ pub enum Ask {
     },
     PauseTopic(u8, bool),
     PauseQueue(u8, Option<u64>),
-    Count(Option<u8>),
+    Topics(Look),
+    Queues(Look),
+    Total,
     First(u8),
     Forecast(u8),
     CancelKey {
@@ -331,9 +340,18 @@ fn ask() -> impl Strategy<Value = Ask> {
         2 => put_queue(),
         1 => (0u8..3, any::<bool>()).prop_map(|(topic, paused)| Ask::PauseTopic(topic, paused)),
         1 => (0u8..4, maybe(short())).prop_map(|(queue, until)| Ask::PauseQueue(queue, until)),
-        1 => maybe(0u8..4).prop_map(Ask::Count),
+        1 => look().prop_map(Ask::Topics),
+        1 => look().prop_map(Ask::Queues),
+        1 => Just(Ask::Total),
         1 => (0u8..4).prop_map(Ask::First),
         1 => (0u8..3).prop_map(Ask::Forecast),
+    ]
+}
+
+fn look() -> impl Strategy<Value = Look> {
+    prop_oneof![
+        (0u8..4).prop_map(Look::Named),
+        (maybe(0u8..4), 0usize..4).prop_map(|(after, limit)| Look::After(after, limit)),
     ]
 }
 

@@ -6,13 +6,13 @@ use bytes::Bytes;
 use proptest::sample::Index;
 use punctual_core::store::{Key, Table};
 use punctual_core::{
-    Answer, Back, Backoff, Binding, Choice, Command, Form, Matching, Millis, Name, Order, Overflow, Pattern,
+    Answer, Back, Backoff, Binding, Choice, Chosen, Command, Form, Matching, Millis, Name, Order, Overflow, Pattern,
     QueueSettings, Reply, Reschedule, Reserve, Retry, RowId, Schedule, Scope, Selected, Shift, Sweep, SweepAction,
     Take, Task, TimeRange, Timestamp, TopicSettings, Unit, When,
 };
 
 use super::numbers::Known;
-use super::plan::{self, Ask, BODY_LIMIT, Moving, Reserving, Which};
+use super::plan::{self, Ask, BODY_LIMIT, Look, Moving, Reserving, Which};
 use super::{Held, Pair, Room, name};
 
 /// The instant that `Moving::To` counts from.
@@ -189,7 +189,9 @@ impl Pair {
             Ask::PauseQueue(index, until) => {
                 Command::PauseQueue { name: queue(*index), until: until.map(|until| self.now.plus(Millis(until))) }
             }
-            Ask::Count(only) => Command::Count { only: only.map(queue) },
+            Ask::Topics(which) => Command::Topics(chosen(which)),
+            Ask::Queues(which) => Command::Queues(chosen(which)),
+            Ask::Total => Command::Total,
             Ask::First(index) => Command::First { queue: queue(*index) },
             Ask::Forecast(unit) => {
                 let unit = [Unit::Minute, Unit::Hour, Unit::Day][usize::from(*unit)];
@@ -334,6 +336,13 @@ impl Ask {
     fn is_intricate(&self) -> bool {
         let replays = matches!(self, Ask::Replay { .. } | Ask::SweepDead { .. } | Ask::ReplayHistory { .. });
         replays || matches!(self, Ask::PutTopic { .. })
+    }
+}
+
+fn chosen(look: &Look) -> Chosen {
+    match look {
+        Look::Named(index) => Chosen::Named(vec![queue(*index)]),
+        Look::After(after, limit) => Chosen::After { name: after.map(queue), limit: *limit },
     }
 }
 

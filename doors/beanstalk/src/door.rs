@@ -99,8 +99,8 @@ impl Door {
     /// Makes the queue of a tube if there is none: jobs of equal priority come in the order of their ids, as there. A
     /// queue that exists keeps its settings.
     pub(crate) async fn know(&self, tube: &Tube) {
-        let Ok(counts) = self.handle.counts_of(&tube.name).await else { return };
-        if counts.queues.is_empty() {
+        let Ok(queue) = self.handle.queue(&tube.name).await else { return };
+        if queue.is_none() {
             let settings = QueueSettings { order: Order::Arrival, ..QueueSettings::default() };
             if !self.limits.creates_tubes || self.handle.put_queue(&tube.name, settings).await.is_err() {
                 return;

@@ -17,7 +17,7 @@ impl Door {
     /// Gives back what connections of a former run of this node's door hold. Leases are found by their ends: what
     /// has to be read is what wakes before the last of them does.
     pub(crate) async fn give_back_former(&self) -> Result<usize, Error> {
-        let mut left: u64 = self.handle.counts().await?.queues.iter().map(|queue| queue.leased).sum();
+        let mut left: u64 = self.handle.total().await?.leased;
         let wakes = TimeRange { from: self.handle.now(), until: Timestamp::NEVER };
         let leased = Listing::Live { topic: None, state: Some(LiveState::Leased), wakes };
         let (mut from, mut given_back) = (None, 0);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use punctual_core::store::Bodies;
 use punctual_core::view::{Listing, LiveState, RowView, TaskView};
-use punctual_core::{Counts, Millis, Name, Standing, TimeRange, Timestamp};
+use punctual_core::{Millis, Name, Standing, TimeRange, Timestamp};
 use punctual_node::{Act, Done, Error, Number};
 
 use crate::answer::Word;
@@ -18,6 +18,9 @@ use crate::yaml::{self, JobCounts, JobState, JobStats, ServerStats, TubeStats};
 
 /// How many jobs are kicked together.
 const KICKED_TOGETHER: usize = 1_000;
+
+/// How many topics are looked at together.
+const NAMES_TOGETHER: usize = 1_000;
 
 /// The longest pause that the protocol can tell: one without an end looks like this.
 const LONGEST_PAUSE: Millis = Millis::from_secs(u32::MAX as u64);
@@ -119,7 +122,7 @@ impl Connection<'_> {
         let tube = delivery.queue.as_ref().unwrap_or(&task.topic);
         let ttr = match task.lease_time {
             Some(time) => time,
-            None => self.door.handle.queues().await?.get(tube).cloned().unwrap_or_default().lease,
+            None => self.door.handle.queue(tube).await?.map(|queue| queue.settings).unwrap_or_default().lease,
         };
         let (state, left) = match &delivery.standing {
             Standing::Scheduled { at } => (JobState::Delayed, at.since(now)),
@@ -153,10 +156,10 @@ impl Connection<'_> {
             self.output.word(Word::NotFound);
             return Ok(());
         };
-        let happened = self.door.handle.stats().topics.remove(name).unwrap_or_default();
+        let happened = self.door.handle.happened(name);
         let memory = self.door.tubes.memory(name);
         let now = self.door.handle.now();
-        let until = self.door.handle.queues().await?.get(name).and_then(|queue| queue.paused_until);
+        let until = self.door.handle.queue(name).await?.and_then(|queue| queue.settings.paused_until);
         let pause_left = until.map_or(Millis::ZERO, |until| until.since(now)).min(LONGEST_PAUSE);
         let told = memory.pause.filter(|pause| Some(pause.until) == until).map(|pause| pause.time);
         let count =
@@ -179,18 +182,25 @@ impl Connection<'_> {
     }
 
     async fn stats(&mut self) -> Result<(), Error> {
-        let counts = self.door.handle.counts().await?;
-        let happened = self.door.handle.stats().topics;
+        let total = self.door.handle.total().await?;
+        let happened = self.door.handle.stats().happened;
+        let tubes = self.door.tube_names().await?.len() as u64;
         // A stats command counts itself.
         self.add_counts();
         let (user_time, system_time) = (self.door.machine.times)();
         let stats = ServerStats {
-            jobs: job_counts(&counts),
+            jobs: JobCounts {
+                urgent: total.urgent,
+                ready: total.ready,
+                reserved: total.leased,
+                delayed: total.waiting.saturating_sub(total.ready),
+                buried: total.dead_in_queues,
+            },
             commands: &self.door.counters.commands(),
-            timeouts: happened.values().map(|topic| topic.failed).sum(),
-            total_jobs: happened.values().map(|topic| topic.scheduled).sum(),
+            timeouts: happened.failed,
+            total_jobs: happened.scheduled,
             max_job_size: self.door.limits.max_job_size,
-            tubes: self.door.tube_names(&counts).len() as u64,
+            tubes,
             connections: self.door.counters.connections(),
             pid: std::process::id(),
             version: self.door.machine.version,
@@ -208,7 +218,7 @@ impl Connection<'_> {
     }
 
     async fn list_tubes(&mut self) -> Result<(), Error> {
-        let names = self.door.tube_names(&self.door.handle.counts().await?);
+        let names = self.door.tube_names().await?;
         self.output.ok(&yaml::list(names.iter().map(Name::as_str)));
         Ok(())
     }
@@ -243,7 +253,15 @@ impl Door {
 
     /// What a tube holds, and who has to do with it; none if it holds nothing and nobody has.
     async fn tube(&self, name: &Name) -> Result<Option<(JobCounts, Option<Arc<Tube>>)>, Error> {
-        let jobs = job_counts(&self.handle.counts_of(name).await?);
+        let (topic, queue) = (self.handle.topic(name).await?, self.handle.queue(name).await?);
+        let waiting = topic.map_or(0, |topic| topic.counts.waiting);
+        let jobs = queue.map_or(JobCounts { delayed: waiting, ..JobCounts::default() }, |queue| JobCounts {
+            urgent: queue.counts.urgent,
+            ready: queue.counts.ready,
+            reserved: queue.counts.leased,
+            delayed: waiting.saturating_sub(queue.counts.ready),
+            buried: queue.counts.dead,
+        });
         let tube = self.tubes.get(name);
         let held = jobs.ready + jobs.reserved + jobs.delayed + jobs.buried;
         let exists = name.as_str() == DEFAULT || tube.is_some() || held > 0;
@@ -274,32 +292,28 @@ impl Door {
     }
 
     /// The tubes there are: those that hold jobs, and those that connections have to do with.
-    fn tube_names(&self, counts: &Counts) -> Vec<Name> {
-        let topics = counts.topics.iter().filter(|topic| topic.waiting + topic.leased + topic.dead > 0);
-        let mut names: Vec<Name> = topics.map(|topic| topic.name.clone()).chain(self.tubes.names()).collect();
+    async fn tube_names(&self) -> Result<Vec<Name>, Error> {
+        let mut names = self.tubes.names();
+        let mut after = None;
+        loop {
+            let page = self.handle.topics(after, NAMES_TOGETHER, |_| true).await?;
+            let counts = page.entries.into_iter().map(|topic| topic.counts);
+            names.extend(counts.filter(|topic| topic.waiting + topic.leased + topic.dead > 0).map(|topic| topic.name));
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
         names.retain(|name| name.as_str() != DEFAULT && crate::number::tube(name.as_bytes()).is_some());
         names.sort();
         names.dedup();
         names.insert(0, Name::new(DEFAULT).expect("a name"));
-        names
+        Ok(names)
     }
 }
 
 fn buried(tube: &Name) -> Listing {
     Listing::Dead { topic: None, queue: Some(tube.clone()), died: TimeRange::ALL }
-}
-
-fn job_counts(counts: &Counts) -> JobCounts {
-    let sum = |count: fn(&punctual_core::QueueCounts) -> u64| counts.queues.iter().map(count).sum::<u64>();
-    let waiting: u64 = counts.topics.iter().map(|topic| topic.waiting).sum();
-    let ready = sum(|queue| queue.ready);
-    JobCounts {
-        urgent: sum(|queue| queue.urgent),
-        ready,
-        reserved: sum(|queue| queue.leased),
-        delayed: waiting.saturating_sub(ready),
-        buried: sum(|queue| queue.dead),
-    }
 }
 
 fn duration(time: Millis) -> Duration {

@@ -3,11 +3,12 @@
 //! A topic that was made by being used is in some of the shards only. What changes it therefore
 //! makes it in the others: else they would make it anew, with the settings of a new topic.
 
-use std::collections::BTreeMap;
 use std::sync::PoisonError;
 
 use punctual_core::store::ShardId;
-use punctual_core::{Answer, Command, Counts, Name, QueueSettings, Refused, Timestamp, TopicSettings, view};
+use punctual_core::{
+    Answer, Command, Name, QueueSettings, QueueView, Refused, Timestamp, TopicSettings, TopicView, view,
+};
 
 use super::{Handle, answered};
 use crate::caller::Outcome;
@@ -121,7 +122,7 @@ impl Handle {
     async fn delete(&self, what: What, name: &Name, force: bool) -> Result<u64, Error> {
         if !force {
             // Each shard looks for itself too, but one that is empty must not be the first to go.
-            let rows = what.rows(&self.count().await?, name);
+            let rows = self.rows_in(what, name).await?;
             if rows > 0 {
                 return Err(Refused::NotEmpty { name: name.clone(), rows }.into());
             }
@@ -152,25 +153,28 @@ impl Handle {
     async fn put_again(&self, what: What, name: &Name) -> Result<Option<Command>, Error> {
         let name = name.clone();
         Ok(match what {
-            What::Topic => self.all_settings().await?.topics.remove(&name).map(|settings| {
-                let settings = Box::new(settings);
-                Command::PutTopic { name, settings }
-            }),
-            What::Queue => self.all_settings().await?.queues.remove(&name).map(|settings| {
-                let settings = Box::new(settings);
-                Command::PutQueue { name, settings }
-            }),
+            What::Topic => {
+                let settings = self.topic(&name).await?.map(|topic| Box::new(topic.settings));
+                settings.map(|settings| Command::PutTopic { name, settings })
+            }
+            What::Queue => {
+                let settings = self.queue(&name).await?.map(|queue| Box::new(queue.settings));
+                settings.map(|settings| Command::PutQueue { name, settings })
+            }
         })
     }
 
-    /// All topics and their settings, in the order of their names.
-    pub async fn topics(&self) -> Result<BTreeMap<Name, TopicSettings>, Error> {
-        Ok(self.counted(self.all_settings().await)?.topics)
-    }
-
-    /// All queues and their settings, in the order of their names.
-    pub async fn queues(&self) -> Result<BTreeMap<Name, QueueSettings>, Error> {
-        Ok(self.counted(self.all_settings().await)?.queues)
+    /// How much a topic or queue holds that keeps it from being deleted.
+    async fn rows_in(&self, what: What, name: &Name) -> Result<u64, Error> {
+        Ok(match what {
+            What::Topic => self
+                .topic(name)
+                .await?
+                .map_or(0, |TopicView { counts, .. }| counts.waiting + counts.leased + counts.dead),
+            What::Queue => {
+                self.queue(name).await?.map_or(0, |QueueView { counts, .. }| counts.ready + counts.leased + counts.dead)
+            }
+        })
     }
 
     /// What any shard has. Where several have the same, they agree, or are about to.
@@ -195,20 +199,6 @@ impl What {
         match self {
             What::Topic => Command::DeleteTopic { name, force },
             What::Queue => Command::DeleteQueue { name, force },
-        }
-    }
-
-    /// How much a topic or queue holds that keeps it from being deleted.
-    fn rows(self, counts: &Counts, name: &Name) -> u64 {
-        match self {
-            What::Topic => {
-                let topic = counts.topics.iter().find(|topic| topic.name == *name);
-                topic.map_or(0, |topic| topic.waiting + topic.leased + topic.dead)
-            }
-            What::Queue => {
-                let queue = counts.queues.iter().find(|queue| queue.name == *name);
-                queue.map_or(0, |queue| queue.ready + queue.leased + queue.dead)
-            }
         }
     }
 }

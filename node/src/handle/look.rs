@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use punctual_core::store::{Bodies, ShardId, Store, StoreError};
 use punctual_core::view::{self, Listing, TaskView, Wanted};
-use punctual_core::{Ahead, Answer, Command, Counts, Name, Refused, Scope, Timestamp, Unit};
+use punctual_core::{Ahead, Answer, Command, Name, Refused, Scope, Timestamp, Unit};
 use tokio::sync::oneshot;
 
 use super::{Handle, answered};
 use crate::error::Error;
 use crate::inbox::Inbox;
 use crate::listing::{Cursor, Page, list};
-use crate::stats::Stats;
+use crate::stats::{Happened, Stats, Timing};
 use crate::watch::Watch;
 
 /// How many rows are looked at for a forecast of some topics.
@@ -61,20 +61,6 @@ impl Handle {
             list(store, Wanted { listing: &listing, within: &within, limit, bodies }, &cursor, now)
         };
         self.counted(self.read(look).await)
-    }
-
-    /// How much there is, by topic, queue and state.
-    pub async fn counts(&self) -> Result<Counts, Error> {
-        self.counted(self.count().await)
-    }
-
-    pub(super) async fn count(&self) -> Result<Counts, Error> {
-        let mut sum = Counts::default();
-        for outcome in self.ask_all(Command::Count { only: None }).await {
-            let counts: Result<Counts, Error> = answered!(outcome, Answer::Counts(counts) => *counts);
-            sum = sum.plus(counts?);
-        }
-        Ok(sum)
     }
 
     /// How many deliveries come due in each of the next slots of time, by the slots' beginnings. The
@@ -135,6 +121,26 @@ impl Handle {
         let inboxes = self.shared.inboxes.iter().map(|inbox| inbox.len()).collect();
         let archive = self.shared.config.archive.as_ref().map(|_| self.shared.archiving.stats());
         self.shared.meter.read(archive, waiting_consumers, inboxes)
+    }
+
+    /// How often what has happened to a topic since the node started, or the topic was made.
+    pub fn happened(&self, topic: &Name) -> Happened {
+        self.happened_to(std::slice::from_ref(topic)).pop().unwrap_or_default()
+    }
+
+    /// The same for several topics, in their order.
+    pub fn happened_to(&self, topics: &[Name]) -> Vec<Happened> {
+        self.shared.meter.happened(topics)
+    }
+
+    /// The same for so many of the topics to which most has happened, of those that are meant.
+    pub fn busiest(&self, most: usize, is_meant: impl Fn(&Name) -> bool) -> BTreeMap<Name, Happened> {
+        self.shared.meter.busiest(most, is_meant)
+    }
+
+    /// How long the deliveries of these queues took since the node started, in their order.
+    pub fn timings(&self, queues: &[Name]) -> Vec<Timing> {
+        self.shared.meter.timings(queues)
     }
 
     /// Reads from the store on one of the node's reading threads.

@@ -5,11 +5,13 @@
 
 mod admin;
 mod consume;
+mod directory;
 mod look;
 mod rows;
 mod tasks;
 
 pub use consume::{Settle, Settled};
+pub use directory::Names;
 pub use look::Slots;
 pub use rows::{Act, Acting, Done};
 

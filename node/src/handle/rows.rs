@@ -2,7 +2,7 @@
 
 use punctual_core::store::{Bodies, ShardId};
 use punctual_core::view::{self, RowView};
-use punctual_core::{Answer, Command, Counts, Delivery, Ending, First, Lease, Name, RowId, Scheduled, Take, Task};
+use punctual_core::{Answer, Command, Delivery, Ending, First, Lease, Name, RowId, Scheduled, Take, Task};
 
 use super::consume::{Settle, Settled};
 use super::{Handle, Sent, answered};
@@ -142,16 +142,6 @@ impl Handle {
         }
         let foremost = firsts.into_iter().min_by_key(|(first, _)| (first.priority, first.position));
         Ok(foremost.map(|(_, number)| number))
-    }
-
-    /// How much there is in the topic and the queue of one name.
-    pub async fn counts_of(&self, name: &Name) -> Result<Counts, Error> {
-        let mut sum = Counts::default();
-        for outcome in self.ask_all(Command::Count { only: Some(name.clone()) }).await {
-            let counts: Result<Counts, Error> = answered!(outcome, Answer::Counts(counts) => *counts);
-            sum = sum.plus(self.counted(counts)?);
-        }
-        Ok(sum)
     }
 
     /// Puts deliveries back whose consumer is gone, and waits until others can have them. It is done also while the node

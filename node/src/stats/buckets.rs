@@ -13,6 +13,21 @@ pub struct Buckets {
     pub sum: u64,
 }
 
+impl Buckets {
+    /// The mean of the values.
+    pub fn mean(&self) -> u64 {
+        self.sum.checked_div(self.count).unwrap_or(0)
+    }
+
+    /// A bound that so many of a thousand values do not exceed: the lowest that is known, the last one if none is.
+    pub fn at_most(&self, of_thousand: u64) -> u64 {
+        let enough = (self.count * of_thousand).div_ceil(1_000);
+        let place = self.counts.iter().position(|count| *count >= enough);
+        let bound = place.map_or(self.bounds.last(), |place| self.bounds.get(place));
+        if self.count == 0 { 0 } else { bound.copied().unwrap_or(0) }
+    }
+}
+
 /// The bounds of the lateness of deliveries and of the time of a commit, in microseconds.
 pub(super) const MICROS: &[u64] = &[
     250, 500, 1_000, 2_000, 3_000, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 5_000_000,
@@ -63,7 +78,11 @@ mod tests {
             filling.record(value);
         }
         let buckets = filling.read();
-        assert_eq!((buckets.counts, buckets.count, buckets.sum), (vec![2, 4, 5], 6, 125));
+        assert_eq!((&buckets.counts, buckets.count, buckets.sum), (&vec![2, 4, 5], 6, 125));
+        assert_eq!(
+            (buckets.mean(), buckets.at_most(300), buckets.at_most(500), buckets.at_most(990)),
+            (20, 1, 10, 100)
+        );
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! How often what has happened, by topic.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 use punctual_core::{Event, Name, Reason, What};
 
@@ -36,6 +37,42 @@ pub struct Happened {
 }
 
 impl Happened {
+    /// Adds what happened elsewhere.
+    pub fn add(&mut self, other: &Happened) {
+        self.change(other, u64::saturating_add);
+    }
+
+    /// Takes off what happened elsewhere.
+    pub fn subtract(&mut self, other: &Happened) {
+        self.change(other, u64::saturating_sub);
+    }
+
+    fn change(&mut self, other: &Happened, change: fn(u64, u64) -> u64) {
+        let Happened { dead, .. } = other;
+        let counts = [
+            (&mut self.scheduled, other.scheduled),
+            (&mut self.rescheduled, other.rescheduled),
+            (&mut self.fired, other.fired),
+            (&mut self.leased, other.leased),
+            (&mut self.extended, other.extended),
+            (&mut self.released, other.released),
+            (&mut self.failed, other.failed),
+            (&mut self.done, other.done),
+            (&mut self.cancelled, other.cancelled),
+            (&mut self.forwarded, other.forwarded),
+            (&mut self.replayed, other.replayed),
+            (&mut self.purged, other.purged),
+        ];
+        for (count, other) in counts.into_iter().chain(self.dead.iter_mut().zip(*dead)) {
+            *count = change(*count, other);
+        }
+    }
+
+    /// How much went on, to tell the busy from the idle.
+    fn bustle(&self) -> u64 {
+        self.scheduled + self.fired + self.leased + self.done
+    }
+
     /// How many deliveries were given up for this reason.
     pub fn dead_of(&self, reason: Reason) -> u64 {
         self.dead[place(reason)]
@@ -65,15 +102,101 @@ fn place(reason: Reason) -> usize {
     Reason::ALL.iter().position(|known| *known == reason).expect("all reasons are among all reasons")
 }
 
-/// Counts events. A topic is looked up once for all of its events that come one after the other.
-pub(super) fn count(topics: &mut BTreeMap<Name, Happened>, events: &[Event]) {
-    for events in events.chunk_by(|one, other| one.task.topic() == other.task.topic()) {
-        let topic = events[0].task.topic();
-        if !topics.contains_key(topic) {
-            topics.insert(Name::stored(topic), Happened::default());
+/// What happened, by topic and in all.
+#[derive(Default)]
+pub(super) struct Happenings {
+    topics: BTreeMap<Name, Happened>,
+    /// To all topics, those included that are gone.
+    ever: Happened,
+    /// To those that are gone.
+    gone: Happened,
+}
+
+impl Happenings {
+    /// Counts events. A topic is looked up once for all of its events that come one after the other.
+    pub fn count(&mut self, events: &[Event]) {
+        for events in events.chunk_by(|one, other| one.task.topic() == other.task.topic()) {
+            let topic = events[0].task.topic();
+            if !self.topics.contains_key(topic) {
+                self.topics.insert(Name::stored(topic), Happened::default());
+            }
+            let happened = self.topics.get_mut(topic).expect("it was just made sure of");
+            for event in events {
+                happened.count(&event.what);
+                self.ever.count(&event.what);
+            }
         }
-        let happened = topics.get_mut(topic).expect("it was just made sure of");
-        events.iter().for_each(|event| happened.count(&event.what));
+    }
+
+    /// A topic is not there any more.
+    pub fn forget(&mut self, topic: &Name) {
+        if let Some(happened) = self.topics.remove(topic) {
+            self.gone.add(&happened);
+        }
+    }
+
+    pub fn ever(&self) -> Happened {
+        self.ever.clone()
+    }
+
+    /// To all topics that are there.
+    pub fn present(&self) -> Happened {
+        let mut present = self.ever();
+        present.subtract(&self.gone);
+        present
+    }
+
+    pub fn of(&self, topic: &Name) -> Option<&Happened> {
+        self.topics.get(topic)
+    }
+
+    /// Looks at some topics after a name, and notes the busiest so far; says where to go on.
+    pub fn look_for_busiest(
+        &self,
+        after: Option<&Name>,
+        looked_at: usize,
+        is_meant: &impl Fn(&Name) -> bool,
+        busiest: &mut Busiest,
+    ) -> Option<Name> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let mut last = None;
+        let mut count = 0;
+        for (topic, happened) in self.topics.range::<Name, _>((from, Bound::Unbounded)).take(looked_at) {
+            if is_meant(topic) {
+                busiest.note(topic, happened);
+            }
+            last = Some(topic.clone());
+            count += 1;
+        }
+        last.filter(|_| count == looked_at)
+    }
+}
+
+/// The busiest topics of those that were looked at.
+pub(super) struct Busiest {
+    most: usize,
+    found: BTreeMap<(u64, Name), Happened>,
+}
+
+impl Busiest {
+    pub fn new(most: usize) -> Busiest {
+        Busiest { most, found: BTreeMap::new() }
+    }
+
+    fn note(&mut self, topic: &Name, happened: &Happened) {
+        let bustle = happened.bustle();
+        if self.found.len() >= self.most && self.found.first_key_value().is_none_or(|((least, _), _)| *least >= bustle)
+        {
+            return;
+        }
+        self.found.insert((bustle, topic.clone()), happened.clone());
+        if self.found.len() > self.most {
+            self.found.pop_first();
+        }
+    }
+
+    pub fn into_topics(self) -> BTreeMap<Name, Happened> {
+        self.found.into_iter().map(|((_, topic), happened)| (topic, happened)).collect()
     }
 }
 
@@ -92,7 +215,7 @@ mod tests {
             key: None,
             what,
         };
-        let mut topics = BTreeMap::new();
+        let mut happenings = Happenings::default();
         let died = |reason| What::Died(reason);
         let events = [
             event("a", What::Fired),
@@ -100,8 +223,15 @@ mod tests {
             event("b", died(Reason::Expired)),
             event("a", What::Fired),
         ];
-        count(&mut topics, &events);
-        assert_eq!(topics["a"], Happened { fired: 2, done: 1, ..Happened::default() });
-        assert_eq!((topics["b"].dead_of(Reason::Expired), topics["b"].dead_of(Reason::Rejected)), (1, 0));
+        happenings.count(&events);
+        let [a, b] = ["a", "b"].map(|name| Name::new(name).unwrap());
+        assert_eq!(happenings.of(&a), Some(&Happened { fired: 2, done: 1, ..Happened::default() }));
+        let dead = happenings.of(&b).unwrap();
+        assert_eq!((dead.dead_of(Reason::Expired), dead.dead_of(Reason::Rejected)), (1, 0));
+        happenings.forget(&a);
+        assert_eq!((happenings.ever().fired, happenings.present().fired, happenings.present().dead[2]), (2, 0, 1));
+        let mut busiest = Busiest::new(1);
+        assert_eq!(happenings.look_for_busiest(None, 5, &|_| true, &mut busiest), None);
+        assert_eq!(busiest.into_topics().into_keys().collect::<Vec<_>>(), [b]);
     }
 }

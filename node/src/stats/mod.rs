@@ -2,6 +2,7 @@
 
 mod buckets;
 mod happened;
+mod timing;
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -13,10 +14,17 @@ use punctual_core::{Delivery, Event, Name, Timestamp};
 pub use buckets::Buckets;
 use buckets::Filling;
 pub use happened::Happened;
+use happened::{Busiest, Happenings};
+pub(crate) use timing::Queues;
+pub use timing::Timing;
+use timing::Timings;
 
 use crate::archive::ArchiveStats;
 use crate::error::Error;
 use crate::lock::lock;
+
+/// How many topics are looked at while the committer waits.
+const LOOK: usize = 1_024;
 
 /// How a node has been working since it started.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,12 +34,22 @@ pub struct Stats {
     /// How late deliveries were handed over, in microseconds after they were due; at a further
     /// attempt, after they became available again.
     pub lateness_micros: Distribution,
+    /// The server's part of it: how long after they should have been deliveries were offered to consumers, in
+    /// microseconds. What was due before the shard was opened should have been since then.
+    pub offered_micros: Distribution,
+    /// The consumers' part of it: how long after they were offered deliveries were handed over, in microseconds. With
+    /// a consumer waiting that is as long as it takes to write it down.
+    pub taken_micros: Distribution,
     /// How long the store took to make a commit durable, in microseconds.
     pub commit_micros: Distribution,
     /// How many rows each commit changed.
     pub commit_changes: Distribution,
     /// The same as `lateness_micros`, by bounds.
     pub lateness_buckets: Buckets,
+    /// The same as `offered_micros`, by bounds.
+    pub offered_buckets: Buckets,
+    /// The same as `taken_micros`, by bounds.
+    pub taken_buckets: Buckets,
     /// The same as `commit_micros`, by bounds.
     pub commit_time_buckets: Buckets,
     /// The same as `commit_changes`, by bounds.
@@ -42,8 +60,10 @@ pub struct Stats {
     pub steps: u64,
     /// How many answers were given.
     pub answers: u64,
-    /// How often what has happened, by topic. A topic that is deleted goes, and begins anew if it comes back.
-    pub topics: BTreeMap<Name, Happened>,
+    /// How often what has happened to all topics, those included that are deleted.
+    pub happened: Happened,
+    /// The same without those that are deleted.
+    pub present: Happened,
     /// How many requests were not carried out, by [`Error::code`].
     pub refusals: BTreeMap<&'static str, u64>,
     /// How the archive does, if there is one.
@@ -101,12 +121,15 @@ pub(crate) struct Meter {
 
 struct Measured {
     lateness: Histogram<u64>,
+    offered: Histogram<u64>,
+    taken: Histogram<u64>,
+    queues: Timings,
     commit_time: Histogram<u64>,
     commit_changes: Histogram<u64>,
     lateness_buckets: Filling,
     commit_time_buckets: Filling,
     commit_changes_buckets: Filling,
-    topics: BTreeMap<Name, Happened>,
+    happenings: Happenings,
     failed_commits: u64,
     steps: u64,
     answers: u64,
@@ -122,6 +145,8 @@ pub(crate) struct Round {
     pub answers: usize,
     /// What happened in each step, and which topics were gone after it.
     pub happened: Vec<(Vec<Event>, Vec<Name>)>,
+    /// What was offered in each step, and what was taken.
+    pub queues: Vec<Queues>,
 }
 
 impl Round {
@@ -138,12 +163,15 @@ impl Meter {
         let histogram = |max| Histogram::new_with_max(max, 3).expect("the bounds are in order");
         let state = Measured {
             lateness: histogram(86_400_000_000),
+            offered: histogram(86_400_000_000),
+            taken: histogram(86_400_000_000),
+            queues: Timings::default(),
             commit_time: histogram(3_600_000_000),
             commit_changes: histogram(1_000_000_000),
             lateness_buckets: Filling::new(buckets::MICROS),
             commit_time_buckets: Filling::new(buckets::MICROS),
             commit_changes_buckets: Filling::new(buckets::CHANGES),
-            topics: BTreeMap::new(),
+            happenings: Happenings::default(),
             failed_commits: 0,
             steps: 0,
             answers: 0,
@@ -157,6 +185,10 @@ impl Meter {
             state.lateness.saturating_record(*micros);
             state.lateness_buckets.record(*micros);
         }
+        for queues in &round.queues {
+            let Measured { offered, taken, queues: timings, .. } = &mut *state;
+            timings.add(queues, offered, taken);
+        }
         if let Some((time, changes)) = round.commit {
             let (micros, changes) = (time.as_micros() as u64, changes as u64);
             state.commit_time.saturating_record(micros);
@@ -165,10 +197,10 @@ impl Meter {
             state.commit_changes_buckets.record(changes);
         }
         for (events, gone) in &round.happened {
-            happened::count(&mut state.topics, events);
+            state.happenings.count(events);
             // A topic goes from each shard by itself, after all that happened to it there: when it is
             // gone from the last one, nothing of it is left here.
-            gone.iter().for_each(|topic| _ = state.topics.remove(topic));
+            gone.iter().for_each(|topic| state.happenings.forget(topic));
         }
         state.failed_commits += u64::from(round.failed);
         state.steps += round.steps as u64;
@@ -180,21 +212,50 @@ impl Meter {
         *lock(&self.refusals).entry(error.code()).or_default() += 1;
     }
 
+    /// How often what has happened to these topics, in their order. A topic that is deleted begins anew.
+    pub fn happened(&self, topics: &[Name]) -> Vec<Happened> {
+        let state = lock(&self.state);
+        topics.iter().map(|topic| state.happenings.of(topic).cloned().unwrap_or_default()).collect()
+    }
+
+    /// The same of those to which most has happened. The committer is let in between.
+    pub fn busiest(&self, most: usize, is_meant: impl Fn(&Name) -> bool) -> BTreeMap<Name, Happened> {
+        let mut busiest = Busiest::new(most);
+        let mut after = None;
+        loop {
+            after = lock(&self.state).happenings.look_for_busiest(after.as_ref(), LOOK, &is_meant, &mut busiest);
+            if after.is_none() {
+                return busiest.into_topics();
+            }
+        }
+    }
+
+    /// How long deliveries of these queues took, in their order. A queue that is deleted begins anew.
+    pub fn timings(&self, queues: &[Name]) -> Vec<Timing> {
+        let state = lock(&self.state);
+        queues.iter().map(|queue| state.queues.of(queue)).collect()
+    }
+
     pub fn read(&self, archive: Option<ArchiveStats>, waiting_consumers: usize, inboxes: Vec<usize>) -> Stats {
         let refusals = lock(&self.refusals).clone();
         let state = lock(&self.state);
         Stats {
             started_at: self.started_at,
             lateness_micros: Distribution::of(&state.lateness),
+            offered_micros: Distribution::of(&state.offered),
+            taken_micros: Distribution::of(&state.taken),
             commit_micros: Distribution::of(&state.commit_time),
             commit_changes: Distribution::of(&state.commit_changes),
             lateness_buckets: state.lateness_buckets.read(),
+            offered_buckets: state.queues.all().offered,
+            taken_buckets: state.queues.all().taken,
             commit_time_buckets: state.commit_time_buckets.read(),
             commit_changes_buckets: state.commit_changes_buckets.read(),
             failed_commits: state.failed_commits,
             steps: state.steps,
             answers: state.answers,
-            topics: state.topics.clone(),
+            happened: state.happenings.ever(),
+            present: state.happenings.present(),
             refusals,
             archive,
             waiting_consumers,

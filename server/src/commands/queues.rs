@@ -1,12 +1,12 @@
 //! `queues`: looking at queues, and telling them what to do.
 
 use clap::{Args, Subcommand, ValueEnum};
-use punctual_wire::{Deleted, Overflow, PauseQueue, QueueInfo, QueueSettings, Span, Time};
+use punctual_wire::{Deleted, Overflow, PauseQueue, QueueInfo, QueueSettings, Span, Time, Timing};
 
 use super::Session;
 use super::confirm::confirm;
 use super::failure::{Failure, help};
-use super::moment::{Moment, exact, or_never};
+use super::moment::{Moment, exact, micros, or_never, rough};
 use super::output::{Columns, counted, grouped, note};
 use super::show::{Card, retry};
 use super::topics::{RateLimit, rate};
@@ -254,7 +254,18 @@ fn card(queue: &QueueInfo, now: Time) -> String {
     card.fact("paused", paused(settings, now).unwrap_or("no".into()));
     let (ready, leased, dead) = (grouped(queue.ready), grouped(queue.leased), grouped(queue.dead));
     card.fact("holds now", format!("{ready} ready, {leased} leased, {dead} dead"));
+    if let Some(since) = queue.oldest_ready {
+        card.fact("oldest ready", format!("for {}", rough(now.0.saturating_sub(since.0))));
+    }
+    if queue.taken_micros.count > 0 {
+        card.fact("offered", waits(&queue.offered_micros, "after the due time"));
+        card.fact("taken", waits(&queue.taken_micros, "after that"));
+    }
     card.0
+}
+
+fn waits(timing: &Timing, after: &str) -> String {
+    format!("{} {after} on average, 99 % within {}", micros(timing.mean), micros(timing.p99))
 }
 
 #[cfg(test)]

@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use punctual_almanac::Almanac;
 use punctual_beanstalk::counters::Counters;
-use punctual_core::{Counts, Scope};
+use punctual_core::{Name, QueueView, Scope, TopicView};
 use punctual_http::{Exposition, MetricsSource};
-use punctual_node::Handle;
+use punctual_node::{Error, Handle};
 
 use shown::Shown;
 use snapshot::Snapshot;
@@ -51,28 +51,57 @@ impl Metrics {
     /// The numbers as they are now: of topics and queues in a scope, and of the node if that is all of them.
     async fn text(&self, within: &Scope, format: Exposition) -> String {
         // A node that is stopping or overloaded does not count; everything else is shown all the same.
-        let mut counts = self.handle.counts().await.ok();
-        let mut stats = self.handle.stats();
-        let names = counts.iter().flat_map(|counts| &counts.topics).map(|topic| &topic.name);
-        let topics = lock(&self.topics).choose(names.chain(stats.topics.keys()));
-        let queues =
-            lock(&self.queues).choose(counts.iter().flat_map(|counts| &counts.queues).map(|queue| &queue.name));
-        if let Some(Counts { topics, queues }) = &mut counts {
-            topics.retain(|topic| within.fits(&topic.name));
-            queues.retain(|queue| within.fits(&queue.name));
-        }
-        stats.topics.retain(|topic, _| within.fits(topic));
+        let total = self.handle.total().await.ok().filter(|_| within.is_all());
+        let (topics, queues) =
+            (self.topics(within).await.unwrap_or_default(), self.queues(within).await.unwrap_or_default());
+        let names: Vec<Name> = topics.iter().map(|topic| topic.counts.name.clone()).collect();
+        let happened = self.handle.happened_to(&names);
+        let names: Vec<Name> = queues.iter().map(|queue| queue.counts.name.clone()).collect();
+        let timings = self.handle.timings(&names);
         let snapshot = Snapshot {
             is_ready: self.handle.ready().is_ok(),
             now: self.handle.now(),
             usage: self.almanac.usage(),
             beanstalk: self.beanstalk.clone(),
-            counts: counts.unwrap_or_default(),
-            stats,
-            topics,
-            queues,
+            total: total.unwrap_or_default(),
+            stats: self.handle.stats(),
+            topics: topics.into_iter().map(|topic| topic.counts).zip(happened).collect(),
+            queues: queues.into_iter().zip(timings).collect(),
         };
         snapshot.text(format, within.is_all())
+    }
+}
+
+impl Metrics {
+    /// The topics that are shown by name. What is not is not looked at. Who has to do with some topics only is shown
+    /// the first of these.
+    async fn topics(&self, within: &Scope) -> Result<Vec<TopicView>, Error> {
+        let shown = lock(&self.topics).clone();
+        if !within.is_all() {
+            return Ok(self.handle.topics(None, shown.room(0), |name| within.fits(name)).await?.entries);
+        }
+        let mut topics = self.handle.topics_named(shown.names()).await?;
+        let room = shown.room(topics.len());
+        if room > 0 {
+            topics.extend(self.handle.topics(None, room, |name| !shown.contains(name)).await?.entries);
+        }
+        lock(&self.topics).show(topics.iter().map(|topic| &topic.counts.name));
+        Ok(topics)
+    }
+
+    /// The same for queues.
+    async fn queues(&self, within: &Scope) -> Result<Vec<QueueView>, Error> {
+        let shown = lock(&self.queues).clone();
+        if !within.is_all() {
+            return Ok(self.handle.queues(None, shown.room(0), |name| within.fits(name)).await?.entries);
+        }
+        let mut queues = self.handle.queues_named(shown.names()).await?;
+        let room = shown.room(queues.len());
+        if room > 0 {
+            queues.extend(self.handle.queues(None, room, |name| !shown.contains(name)).await?.entries);
+        }
+        lock(&self.queues).show(queues.iter().map(|queue| &queue.counts.name));
+        Ok(queues)
     }
 }
 

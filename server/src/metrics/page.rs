@@ -111,6 +111,23 @@ impl Page {
         self.rows(&format!("{name}_total"), labels, rows);
     }
 
+    /// Sums by label, each times `scale`.
+    pub fn sums<const N: usize>(
+        &mut self,
+        name: &str,
+        about: &str,
+        unit: Unit,
+        labels: [&str; N],
+        rows: &Rows<N>,
+        scale: f64,
+    ) {
+        let name = self.head(name, about, Some(unit), Kind::Counter);
+        for (values, value) in rows {
+            let labels: Vec<(&str, &str)> = labels.iter().copied().zip(values.iter().map(String::as_str)).collect();
+            self.line(&format!("{name}_total"), &labels, *value as f64 * scale);
+        }
+    }
+
     /// Values that were counted by their size, each times `scale`.
     pub fn histogram(&mut self, name: &str, about: &str, unit: Option<Unit>, buckets: &Buckets, scale: f64) {
         let name = self.head(name, about, unit, Kind::Histogram);

@@ -10,7 +10,7 @@ pub const OTHER: &str = "other";
 
 /// Who is shown by name. Whoever is stays so as long as it exists: a name that came and went would make the sums
 /// of the others jump, which looks like a burst to whoever draws them.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Shown {
     most: usize,
     names: BTreeSet<Name>,
@@ -22,32 +22,23 @@ impl Shown {
         Shown { most, names: BTreeSet::new() }
     }
 
-    /// Chooses among those that exist.
-    pub fn choose<'a>(&mut self, existing: impl Iterator<Item = &'a Name>) -> BTreeSet<Name> {
-        let existing: BTreeSet<&Name> = existing.collect();
-        self.names.retain(|name| existing.contains(name));
-        for name in existing {
-            if self.names.len() >= self.most {
-                break;
-            }
-            self.names.insert(name.clone());
-        }
-        self.names.clone()
+    /// Those that were shown the last time.
+    pub fn names(&self) -> Vec<Name> {
+        self.names.iter().cloned().collect()
     }
-}
 
-#[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
-mod tests {
-    use super::*;
+    /// Whether it was shown the last time.
+    pub fn contains(&self, name: &Name) -> bool {
+        self.names.contains(name)
+    }
 
-    #[test]
-    fn whoever_is_shown_stays_so_as_long_as_it_exists() {
-        let name = |text: &str| Name::new(text).unwrap();
-        let [a, b, c, d] = ["a", "b", "c", "d"].map(name);
-        let mut shown = Shown::new(2);
-        assert_eq!(shown.choose([&b, &c, &d].into_iter()), BTreeSet::from([b.clone(), c.clone()]));
-        assert_eq!(shown.choose([&a, &b, &c, &d].into_iter()), BTreeSet::from([b.clone(), c.clone()]));
-        assert_eq!(shown.choose([&a, &c, &d].into_iter()), BTreeSet::from([a, c]));
+    /// How many more may be shown if only so many of them are still there.
+    pub fn room(&self, still_there: usize) -> usize {
+        self.most.saturating_sub(still_there)
+    }
+
+    /// These are shown now.
+    pub fn show<'a>(&mut self, names: impl Iterator<Item = &'a Name>) {
+        self.names = names.cloned().collect();
     }
 }

@@ -1,15 +1,14 @@
 //! All numbers at one instant, and how they are written.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use punctual_almanac::Usage;
 use punctual_beanstalk::answer::Word;
 use punctual_beanstalk::counters::Counters;
 use punctual_beanstalk::kind::Kind;
-use punctual_core::{Counts, Name, Reason, Timestamp};
+use punctual_core::{Name, QueueView, Reason, Timestamp, TopicCounts, Total};
 use punctual_http::Exposition;
-use punctual_node::{Happened, Stats};
+use punctual_node::{Buckets, Happened, Stats, Timing};
 
 use super::page::{Page, Rows, Unit};
 use super::shown::OTHER;
@@ -21,10 +20,12 @@ pub struct Snapshot {
     pub now: Timestamp,
     pub usage: Usage,
     pub beanstalk: Option<Arc<Counters>>,
-    pub counts: Counts,
+    pub total: Total,
     pub stats: Stats,
-    pub topics: BTreeSet<Name>,
-    pub queues: BTreeSet<Name>,
+    /// The topics that are shown by name.
+    pub topics: Vec<(TopicCounts, Happened)>,
+    /// The queues that are shown by name.
+    pub queues: Vec<(QueueView, Timing)>,
 }
 
 const MICROS: f64 = 1e-6;
@@ -55,34 +56,76 @@ impl Snapshot {
     }
 
     fn content(&self, page: &mut Page) {
-        let mut tasks = Rows::new();
-        for topic in &self.counts.topics {
-            let states = [
-                ("waiting", topic.waiting),
-                ("leased", topic.leased),
-                ("dead", topic.dead),
-                ("history", topic.history),
-            ];
-            add(&mut tasks, &self.topics, &topic.name, &states);
+        let total = &self.total;
+        let mut tasks = Table::new([
+            ("waiting", total.waiting),
+            ("leased", total.leased),
+            ("dead", total.dead),
+            ("history", total.history),
+        ]);
+        for (topic, _) in &self.topics {
+            tasks.add(&topic.name, [topic.waiting, topic.leased, topic.dead, topic.history]);
         }
         let about = "Tasks by topic: waiting for their time or a consumer, leased, dead letters, in the history.";
-        page.gauges("tasks", about, None, ["topic", "state"], &tasks);
-        let mut deliveries = Rows::new();
-        for queue in &self.counts.queues {
-            let states = [("ready", queue.ready), ("leased", queue.leased), ("dead", queue.dead)];
-            add(&mut deliveries, &self.queues, &queue.name, &states);
+        page.gauges("tasks", about, None, ["topic", "state"], &tasks.rows(self.has_other_topics()));
+        let mut deliveries =
+            Table::new([("ready", total.ready), ("leased", total.leased), ("dead", total.dead_in_queues)]);
+        for (QueueView { counts: queue, .. }, _) in &self.queues {
+            deliveries.add(&queue.name, [queue.ready, queue.leased, queue.dead]);
         }
         let about = "Deliveries by queue: ready for a consumer, leased, dead letters.";
-        page.gauges("deliveries", about, None, ["queue", "state"], &deliveries);
+        page.gauges("deliveries", about, None, ["queue", "state"], &deliveries.rows(self.has_other_queues()));
+        self.waits(page);
+    }
+
+    fn has_other_topics(&self) -> bool {
+        self.total.topics > self.topics.len() as u64
+    }
+
+    fn has_other_queues(&self) -> bool {
+        self.total.queues > self.queues.len() as u64
+    }
+
+    /// How long deliveries wait, by queue: sums and counts, since a histogram of each would be long.
+    fn waits(&self, page: &mut Page) {
+        let ages = self.queues.iter().map(|(queue, _)| {
+            let age = queue.oldest.map_or(0, |oldest| self.now.as_millis().saturating_sub(oldest.as_millis()) / 1_000);
+            ([queue.counts.name.to_string()], age)
+        });
+        let about = "For how long the delivery of a queue has been ready that was ready first; 0 if none is.";
+        page.gauges("queue_oldest_ready", about, Some(Unit::Seconds), ["queue"], &ages.collect());
+        let about = "they should have been until they were offered";
+        self.wait(page, "offered", about, &self.stats.offered_buckets, |timing| &timing.offered);
+        let about = "they were offered until they were handed over";
+        self.wait(page, "taken", about, &self.stats.taken_buckets, |timing| &timing.taken);
+    }
+
+    fn wait(&self, page: &mut Page, what: &str, about: &str, all: &Buckets, of: fn(&Timing) -> &Buckets) {
+        let mut table = Table::new([("count", all.count), ("micros", all.sum)]);
+        for (queue, timing) in &self.queues {
+            table.add(&queue.counts.name, [of(timing).count, of(timing).sum]);
+        }
+        let rows = table.rows(self.has_other_queues());
+        let part = |part: &str| -> Rows<1> {
+            let part = rows.iter().filter(|([_, what], _)| what == part);
+            part.map(|([queue, _], value)| ([queue.clone()], *value)).collect()
+        };
+        let count = format!("Deliveries that were {what}, by queue.");
+        page.counters(&format!("queue_{what}"), &count, ["queue"], &part("count"));
+        let sum = format!("For how long in all, from when {about}, by queue.");
+        page.sums(&format!("queue_{what}"), &sum, Unit::Seconds, ["queue"], &part("micros"), MICROS);
     }
 
     fn happenings(&self, page: &mut Page) {
-        let (mut happened, mut dead) = (Rows::new(), Rows::new());
-        for (topic, counts) in &self.stats.topics {
-            add(&mut happened, &self.topics, topic, &by_kind(counts));
-            let reasons = Reason::ALL.map(|reason| (reason.as_str(), counts.dead_of(reason)));
-            add(&mut dead, &self.topics, topic, &reasons);
+        let present = &self.stats.present;
+        let mut happened = Table::new(by_kind(present));
+        let mut dead = Table::new(Reason::ALL.map(|reason| (reason.as_str(), present.dead_of(reason))));
+        for (topic, counts) in &self.topics {
+            happened.add(&topic.name, by_kind(counts).map(|(_, count)| count));
+            dead.add(&topic.name, Reason::ALL.map(|reason| counts.dead_of(reason)));
         }
+        let happened = happened.rows(self.has_other_topics());
+        let dead = dead.rows(self.has_other_topics());
         page.counters("happenings", "What happened to tasks and deliveries, by topic.", ["topic", "what"], &happened);
         page.counters(
             "dead_letters",
@@ -94,8 +137,12 @@ impl Snapshot {
 
     fn work(&self, page: &mut Page) {
         let stats = &self.stats;
-        let late = "How late deliveries were handed over after they were due.";
+        let late = "How late deliveries were handed over after they were due, whoever was slow.";
         page.histogram("lateness", late, Some(Unit::Seconds), &stats.lateness_buckets, MICROS);
+        let offered = "The server's part of it: from when deliveries should have been until they were offered.";
+        page.histogram("offered", offered, Some(Unit::Seconds), &stats.offered_buckets, MICROS);
+        let taken = "The consumers' part of it: from when deliveries were offered until they were handed over.";
+        page.histogram("taken", taken, Some(Unit::Seconds), &stats.taken_buckets, MICROS);
         let commit = "How long the store took to make a commit durable.";
         page.histogram("commit", commit, Some(Unit::Seconds), &stats.commit_time_buckets, MICROS);
         page.histogram("commit_rows", "How many rows each commit changed.", None, &stats.commit_changes_buckets, 1.0);
@@ -187,10 +234,31 @@ fn by_kind(counts: &Happened) -> [(&'static str, u64); 12] {
     ]
 }
 
-/// Adds the numbers of a topic or queue under its name, or to the others.
-fn add(rows: &mut Rows<2>, shown: &BTreeSet<Name>, name: &Name, values: &[(&str, u64)]) {
-    let name = if shown.contains(name) { name.as_str() } else { OTHER };
-    for (what, value) in values {
-        *rows.entry([name.to_owned(), (*what).to_owned()]).or_default() += value;
+/// Numbers of topics or queues by name, and what is left for all others.
+struct Table<const N: usize> {
+    rows: Rows<2>,
+    left: [(&'static str, u64); N],
+}
+
+impl<const N: usize> Table<N> {
+    /// With so much in all.
+    fn new(total: [(&'static str, u64); N]) -> Table<N> {
+        Table { rows: Rows::new(), left: total }
+    }
+
+    fn add(&mut self, name: &Name, values: [u64; N]) {
+        for ((what, left), value) in self.left.iter_mut().zip(values) {
+            // The total was counted a moment before.
+            *left = left.saturating_sub(value);
+            self.rows.insert([name.to_string(), (*what).to_owned()], value);
+        }
+    }
+
+    /// All rows, with one for the others if there are some.
+    fn rows(mut self, has_others: bool) -> Rows<2> {
+        for (what, left) in self.left.iter().filter(|_| has_others) {
+            *self.rows.entry([OTHER.to_owned(), (*what).to_owned()]).or_default() += left;
+        }
+        self.rows
     }
 }

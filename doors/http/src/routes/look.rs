@@ -4,8 +4,8 @@ use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
 use punctual_core::Unit;
+use punctual_node::Distribution;
 use punctual_node::access::Role;
-use punctual_node::{Distribution, Happened};
 use punctual_wire as wire;
 use serde::Deserialize;
 
@@ -19,6 +19,8 @@ use crate::translate;
 /// How many slots a forecast has if nobody says.
 const SLOTS: u32 = 60;
 const MOST_SLOTS: u32 = 1_440;
+/// How many topics are told apart.
+const BUSIEST: usize = 100;
 
 /// Which forecast.
 #[derive(Deserialize, utoipa::IntoParams)]
@@ -64,13 +66,14 @@ pub(crate) async fn forecast(
 pub(crate) async fn stats(State(app): State<Shared>, caller: Caller) -> Result<Response, Fault> {
     caller.needs(Role::View, None)?;
     let stats = app.handle.stats();
-    let own = stats.topics.iter().filter(|(topic, _)| caller.scope().fits(topic));
-    let topics = own.map(|(topic, happened)| (topic.to_string(), self::happened(happened))).collect();
+    let own = app.handle.busiest(BUSIEST, |topic| caller.scope().fits(topic)).into_iter();
+    let topics = own.map(|(topic, happened)| (topic.to_string(), translate::happened(&happened))).collect();
     // Who has to do with some topics only is not told of all of them together.
     let is_all = caller.scope().is_all();
     let distribution = |values| is_all.then(|| distribution(values));
     let number = |number: u64| is_all.then_some(number);
     let refusals = || stats.refusals.iter().map(|(code, count)| ((*code).into(), *count)).collect();
+    let total = if is_all { Some(translate::total(app.handle.total().await?)) } else { None };
     Ok(json(
         StatusCode::OK,
         &wire::Stats {
@@ -78,12 +81,16 @@ pub(crate) async fn stats(State(app): State<Shared>, caller: Caller) -> Result<R
             now: translate::time(app.handle.now()),
             started_at: translate::time(stats.started_at),
             lateness_micros: distribution(stats.lateness_micros),
+            offered_micros: distribution(stats.offered_micros),
+            taken_micros: distribution(stats.taken_micros),
             commit_micros: distribution(stats.commit_micros),
             commit_changes: distribution(stats.commit_changes),
             failed_commits: number(stats.failed_commits),
             answers: number(stats.answers),
             waiting_consumers: number(stats.waiting_consumers as u64),
             waiting_requests: number(stats.inboxes.iter().sum::<usize>() as u64),
+            happened: is_all.then(|| translate::happened(&stats.happened)),
+            total,
             topics,
             refusals: is_all.then(refusals),
             store: is_all.then(|| (app.store_size)()),
@@ -94,19 +101,4 @@ pub(crate) async fn stats(State(app): State<Shared>, caller: Caller) -> Result<R
 fn distribution(distribution: Distribution) -> wire::Distribution {
     let Distribution { count, mean, p50, p90, p99, p999, max } = distribution;
     wire::Distribution { count, mean, p50, p90, p99, p999, max }
-}
-
-fn happened(happened: &Happened) -> wire::Happened {
-    wire::Happened {
-        scheduled: happened.scheduled,
-        rescheduled: happened.rescheduled,
-        fired: happened.fired,
-        leased: happened.leased,
-        released: happened.released,
-        failed: happened.failed,
-        done: happened.done,
-        cancelled: happened.cancelled,
-        dead: happened.dead.iter().sum(),
-        replayed: happened.replayed,
-    }
 }

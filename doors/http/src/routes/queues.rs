@@ -3,13 +3,13 @@
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
-use punctual_core::{Counts, Name, QueueSettings, Refused, Timestamp};
-use punctual_node::Error;
+use punctual_core::{Name, QueueCounts, QueueSettings, QueueView, Refused, Timestamp};
 use punctual_node::access::Role;
+use punctual_node::{Error, Timing};
 use punctual_wire as wire;
 
 use super::LOOKING;
-use super::topics::Forced;
+use super::topics::{Forced, page_of};
 use crate::app::{App, Shared};
 use crate::fault::{Code, Fault};
 use crate::gate::Caller;
@@ -17,27 +17,53 @@ use crate::input::{JsonBody, MaybeJson, Names, Query};
 use crate::output::json;
 use crate::translate;
 
-fn info(name: &Name, settings: &QueueSettings, counts: &Counts, now: Timestamp) -> wire::QueueInfo {
-    let counts = counts.queues.iter().find(|counts| counts.name == *name);
-    let (ready, leased, dead) = counts.map_or((0, 0, 0), |counts| (counts.ready, counts.leased, counts.dead));
-    let settings = translate::queue_to_wire(settings, now);
-    wire::QueueInfo { name: name.to_string(), settings, ready, leased, dead }
+/// What is told of queues.
+fn infos(app: &App, queues: &[QueueView]) -> Vec<wire::QueueInfo> {
+    let names: Vec<Name> = queues.iter().map(|queue| queue.counts.name.clone()).collect();
+    let (now, timings) = (app.handle.now(), app.handle.timings(&names));
+    queues.iter().zip(&timings).map(|(queue, timing)| info(queue, timing, now)).collect()
+}
+
+fn info(queue: &QueueView, timing: &Timing, now: Timestamp) -> wire::QueueInfo {
+    let QueueCounts { name, ready, leased, dead, .. } = &queue.counts;
+    wire::QueueInfo {
+        name: name.to_string(),
+        settings: translate::queue_to_wire(&queue.settings, now),
+        ready: *ready,
+        leased: *leased,
+        dead: *dead,
+        oldest_ready: queue.oldest.map(translate::time),
+        offered_micros: translate::timing(&timing.offered),
+        taken_micros: translate::timing(&timing.taken),
+    }
+}
+
+/// One queue, as an answer.
+fn shown(app: &App, queue: QueueView) -> Response {
+    json(StatusCode::OK, &infos(app, &[queue])[0])
 }
 
 /// The answer to a change of settings.
-async fn changed(app: &App, name: &Name, settings: &QueueSettings) -> Result<Response, Fault> {
-    Ok(json(StatusCode::OK, &info(name, settings, &app.handle.counts().await?, app.handle.now())))
+async fn changed(app: &App, name: &Name, settings: QueueSettings) -> Result<Response, Fault> {
+    let found = app.handle.queue(name).await?;
+    let empty = || QueueCounts { name: name.clone(), ready: 0, urgent: 0, leased: 0, dead: 0 };
+    let (counts, oldest) = found.map_or_else(|| (empty(), None), |queue| (queue.counts, queue.oldest));
+    Ok(shown(app, QueueView { settings, counts, oldest }))
 }
 
 /// List the queues that the caller may look at, with their settings and how much they hold.
-#[utoipa::path(get, operation_id = "list_queues", path = "/v1/queues", tag = "queues",
-    responses((status = 200, description = "In the order of their names.", body = wire::QueueList)))]
-pub(crate) async fn list(State(app): State<Shared>, caller: Caller) -> Result<Response, Fault> {
+#[utoipa::path(get, operation_id = "list_queues", path = "/v1/queues", tag = "queues", params(wire::ListNames),
+    responses((status = 200, description = "A page of them, in the order of their names.", body = wire::QueueList)))]
+pub(crate) async fn list(
+    State(app): State<Shared>,
+    caller: Caller,
+    Query(query): Query<wire::ListNames>,
+) -> Result<Response, Fault> {
     caller.needs_one_of(&LOOKING, None)?;
-    let (queues, counts, now) = (app.handle.queues().await?, app.handle.counts().await?, app.handle.now());
-    let own = queues.iter().filter(|(name, _)| caller.scope().fits(name));
-    let queues = own.map(|(name, settings)| info(name, settings, &counts, now)).collect();
-    Ok(json(StatusCode::OK, &wire::QueueList { queues }))
+    let (after, limit) = page_of(&query)?;
+    let page = app.handle.queues(after, limit, |name| caller.scope().fits(name)).await?;
+    let queues = infos(&app, &page.entries);
+    Ok(json(StatusCode::OK, &wire::QueueList { queues, next: page.next.map(|name| name.to_string()) }))
 }
 
 /// Look at a queue.
@@ -50,8 +76,8 @@ pub(crate) async fn get(
     Names([queue]): Names<1>,
 ) -> Result<Response, Fault> {
     caller.needs_one_of(&LOOKING, Some(&queue))?;
-    match app.handle.queues().await?.get(&queue) {
-        Some(settings) => changed(&app, &queue, settings).await,
+    match app.handle.queue(&queue).await? {
+        Some(found) => Ok(shown(&app, found)),
         None => Err(Error::from(Refused::NoSuchQueue(queue)).into()),
     }
 }
@@ -71,7 +97,7 @@ pub(crate) async fn put(
     caller.reaches("dead_letter", &settings.dead_letter)?;
     let settings = app.handle.put_queue(&queue, settings).await?;
     caller.audit("put-queue", &queue);
-    changed(&app, &queue, &settings).await
+    changed(&app, &queue, settings).await
 }
 
 /// Stop handing out from a queue: for so long, until an instant, or until it is resumed.
@@ -93,7 +119,7 @@ pub(crate) async fn pause(
     };
     let settings = app.handle.pause_queue(&queue, until).await?;
     caller.audit("pause-queue", &queue);
-    changed(&app, &queue, &settings).await
+    changed(&app, &queue, settings).await
 }
 
 /// Hand out from a queue again.
@@ -108,7 +134,7 @@ pub(crate) async fn resume(
     caller.needs(Role::Operate, Some(&queue))?;
     let settings = app.handle.resume_queue(&queue).await?;
     caller.audit("resume-queue", &queue);
-    changed(&app, &queue, &settings).await
+    changed(&app, &queue, settings).await
 }
 
 /// Delete a queue; refused if it holds deliveries, unless it is forced.

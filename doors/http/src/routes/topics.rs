@@ -3,37 +3,69 @@
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
-use punctual_core::{Counts, Name, Refused, TopicSettings};
-use punctual_node::Error;
+use punctual_core::{Name, Refused, TopicCounts, TopicSettings, TopicView};
 use punctual_node::access::Role;
+use punctual_node::{Error, Happened};
 use punctual_wire as wire;
 use serde::Deserialize;
 
 use super::LOOKING;
-use crate::app::Shared;
+use crate::app::{App, Shared};
 use crate::fault::Fault;
 use crate::gate::Caller;
-use crate::input::{JsonBody, Names, Query};
+use crate::input::{JsonBody, Names, Query, maybe_name};
 use crate::output::json;
 use crate::translate;
 
-fn info(name: &Name, settings: &TopicSettings, counts: &Counts) -> wire::TopicInfo {
-    let counts = counts.topics.iter().find(|counts| counts.name == *name);
-    let (waiting, leased, dead, history) =
-        counts.map_or((0, 0, 0, 0), |counts| (counts.waiting, counts.leased, counts.dead, counts.history));
-    let settings = translate::topic_to_wire(settings);
-    wire::TopicInfo { name: name.to_string(), settings, waiting, leased, dead, history }
+/// How many topics or queues a page has if nobody says.
+const PAGE: u32 = 100;
+const LONGEST_PAGE: u32 = 1_000;
+
+fn info(topic: &TopicView, happened: &Happened) -> wire::TopicInfo {
+    let TopicCounts { name, waiting, leased, dead, history } = &topic.counts;
+    wire::TopicInfo {
+        name: name.to_string(),
+        settings: translate::topic_to_wire(&topic.settings),
+        waiting: *waiting,
+        leased: *leased,
+        dead: *dead,
+        history: *history,
+        happened: translate::happened(happened),
+    }
+}
+
+/// The answer to a change of settings.
+async fn changed(app: &App, name: &Name, settings: TopicSettings) -> Result<Response, Fault> {
+    let counts = app.handle.topic(name).await?.map(|topic| topic.counts);
+    let empty = || TopicCounts { name: name.clone(), waiting: 0, leased: 0, dead: 0, history: 0 };
+    let topic = TopicView { settings, counts: counts.unwrap_or_else(empty) };
+    Ok(json(StatusCode::OK, &info(&topic, &app.handle.happened(name))))
+}
+
+/// From which name on a page goes, and how long it is.
+pub(super) fn page_of(query: &wire::ListNames) -> Result<(Option<Name>, usize), Fault> {
+    let limit = query.limit.unwrap_or(PAGE);
+    if !(1..=LONGEST_PAGE).contains(&limit) {
+        return Err(Fault::invalid("limit", format!("a page has 1 to {LONGEST_PAGE} entries")));
+    }
+    Ok((maybe_name("cursor", query.cursor.as_deref())?, limit as usize))
 }
 
 /// List the topics that the caller may look at, with their settings and how much they hold.
-#[utoipa::path(get, operation_id = "list_topics", path = "/v1/topics", tag = "topics",
-    responses((status = 200, description = "In the order of their names.", body = wire::TopicList)))]
-pub(crate) async fn list(State(app): State<Shared>, caller: Caller) -> Result<Response, Fault> {
+#[utoipa::path(get, operation_id = "list_topics", path = "/v1/topics", tag = "topics", params(wire::ListNames),
+    responses((status = 200, description = "A page of them, in the order of their names.", body = wire::TopicList)))]
+pub(crate) async fn list(
+    State(app): State<Shared>,
+    caller: Caller,
+    Query(query): Query<wire::ListNames>,
+) -> Result<Response, Fault> {
     caller.needs_one_of(&LOOKING, None)?;
-    let (topics, counts) = (app.handle.topics().await?, app.handle.counts().await?);
-    let own = topics.iter().filter(|(name, _)| caller.scope().fits(name));
-    let topics = own.map(|(name, settings)| info(name, settings, &counts)).collect();
-    Ok(json(StatusCode::OK, &wire::TopicList { topics }))
+    let (after, limit) = page_of(&query)?;
+    let page = app.handle.topics(after, limit, |name| caller.scope().fits(name)).await?;
+    let names: Vec<Name> = page.entries.iter().map(|topic| topic.counts.name.clone()).collect();
+    let happened = app.handle.happened_to(&names);
+    let topics = page.entries.iter().zip(&happened).map(|(topic, happened)| info(topic, happened)).collect();
+    Ok(json(StatusCode::OK, &wire::TopicList { topics, next: page.next.map(|name| name.to_string()) }))
 }
 
 /// Look at a topic.
@@ -46,8 +78,8 @@ pub(crate) async fn get(
     Names([topic]): Names<1>,
 ) -> Result<Response, Fault> {
     caller.needs_one_of(&LOOKING, Some(&topic))?;
-    match app.handle.topics().await?.get(&topic) {
-        Some(settings) => Ok(json(StatusCode::OK, &info(&topic, settings, &app.handle.counts().await?))),
+    match app.handle.topic(&topic).await? {
+        Some(found) => Ok(json(StatusCode::OK, &info(&found, &app.handle.happened(&topic)))),
         None => Err(Error::from(Refused::NoSuchTopic(topic)).into()),
     }
 }
@@ -67,7 +99,7 @@ pub(crate) async fn put(
     caller.reaches("feeds", settings.feeds.iter().flatten().map(|feed| &feed.queue))?;
     let settings = app.handle.put_topic(&topic, settings).await?;
     caller.audit("put-topic", &topic);
-    Ok(json(StatusCode::OK, &info(&topic, &settings, &app.handle.counts().await?)))
+    changed(&app, &topic, settings).await
 }
 
 /// Refuse tasks for a topic until it is resumed.
@@ -82,7 +114,7 @@ pub(crate) async fn pause(
     caller.needs(Role::Operate, Some(&topic))?;
     let settings = app.handle.pause_topic(&topic).await?;
     caller.audit("pause-topic", &topic);
-    Ok(json(StatusCode::OK, &info(&topic, &settings, &app.handle.counts().await?)))
+    changed(&app, &topic, settings).await
 }
 
 /// Take tasks for a topic again.
@@ -97,7 +129,7 @@ pub(crate) async fn resume(
     caller.needs(Role::Operate, Some(&topic))?;
     let settings = app.handle.resume_topic(&topic).await?;
     caller.audit("resume-topic", &topic);
-    Ok(json(StatusCode::OK, &info(&topic, &settings, &app.handle.counts().await?)))
+    changed(&app, &topic, settings).await
 }
 
 /// Whether to delete also what is not empty.

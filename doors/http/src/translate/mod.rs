@@ -1,10 +1,12 @@
 //! Between the wire's types and the core's: one exhaustive translation for each.
 
+mod numbers;
 mod settings;
 mod standing;
 mod tasks;
 mod views;
 
+pub(crate) use numbers::{happened, timing, total};
 pub(crate) use settings::{queue_from_wire, queue_to_wire, retry_to_wire, topic_from_wire, topic_to_wire};
 pub(crate) use standing::{in_words, standing, time};
 pub(crate) use tasks::{new_task, reschedule, shift_of};

@@ -3,10 +3,12 @@
 use std::cmp::Reverse;
 
 use punctual_client::{Client, Error};
-use punctual_wire::{Forecast, Happened, QueueInfo, Stats, Unit};
+use punctual_wire::{Forecast, Happened, ListNames, QueueInfo, Stats, Unit};
 
 /// How many minutes of the forecast are shown.
 const MINUTES: u32 = 120;
+/// How many queues are looked at; with more, the first ones by name.
+const QUEUES: u32 = 1_000;
 
 /// One look at the server.
 #[derive(Clone, Debug)]
@@ -19,9 +21,10 @@ pub struct Sample {
 impl Sample {
     /// Asks for everything at once, so that the numbers belong together as well as they can.
     pub async fn take(client: &Client) -> Result<Sample, Error> {
+        let queues = ListNames { limit: Some(QUEUES), cursor: None };
         let (stats, queues, forecast) =
-            tokio::try_join!(client.stats(), client.queues(), client.forecast(Unit::Minute, MINUTES))?;
-        Ok(Sample { stats, queues, forecast })
+            tokio::try_join!(client.stats(), client.list_queues(&queues), client.forecast(Unit::Minute, MINUTES))?;
+        Ok(Sample { stats, queues: queues.queues, forecast })
     }
 }
 
@@ -47,12 +50,13 @@ impl Rates {
             return Rates::default();
         }
         let seconds = millis as f64 / 1e3;
+        // Who has to do with some topics only is told of these.
+        let happened = |stats: &Stats, count: fn(&Happened) -> u64| match &stats.happened {
+            Some(happened) => count(happened),
+            None => stats.topics.values().map(count).sum(),
+        };
         let rate = |count: fn(&Happened) -> u64| {
-            let news = after.topics.iter().map(|(name, happened)| {
-                // A topic that was deleted and made again counts from zero.
-                count(happened).saturating_sub(before.topics.get(name).map_or(0, count))
-            });
-            news.sum::<u64>() as f64 / seconds
+            happened(after, count).saturating_sub(happened(before, count)) as f64 / seconds
         };
         let refusals = |stats: &Stats| stats.refusals.iter().flat_map(|refusals| refusals.values()).sum::<u64>();
         Rates {

@@ -100,8 +100,8 @@ fn draw_lateness(frame: &mut Frame, area: Rect, sample: &Sample) {
     let rows = [
         ("lateness p50", late(|late| late.p50), None),
         ("lateness p99", late(|late| late.p99), None),
-        ("lateness max", late(|late| late.max), None),
-        ("commit p50", commit(|commit| commit.p50), None),
+        ("offered p99", told(stats.offered_micros.map(|offered| offered.p99), micros), None),
+        ("taken p99", told(stats.taken_micros.map(|taken| taken.p99), micros), None),
         ("commit p99", commit(|commit| commit.p99), None),
         ("failed commits", told(failed, grouped), red_if(failed.is_some_and(|failed| failed > 0))),
     ];
@@ -121,6 +121,11 @@ fn draw_server(frame: &mut Frame, area: Rect, view: &View, sample: &Sample) {
         ("store, disk", disk, None),
     ];
     numbers(frame, area, "server", &rows);
+}
+
+/// For how long the first of those that are ready has been.
+fn oldest(queue: &QueueInfo, now: Time) -> String {
+    queue.oldest_ready.map_or(String::new(), |since| rough(now.0.saturating_sub(since.0)))
 }
 
 /// Bytes in the unit that fits.
@@ -152,7 +157,14 @@ fn draw_forecast(frame: &mut Frame, area: Rect, sample: &Sample) {
 
 fn draw_queues(frame: &mut Frame, area: Rect, view: &View) {
     let queues = view.queues();
-    let title = format!(" {} queues, by {} ", queues.len(), view.sort.name());
+    let all = view
+        .sample
+        .as_ref()
+        .map_or(0, |sample| sample.stats.total.map_or(0, |total| total.queues).max(queues.len() as u64));
+    let title = match all - queues.len() as u64 {
+        0 => format!(" {} queues, by {} ", queues.len(), view.sort.name()),
+        _ => format!(" the first {} of {} queues, by {} ", queues.len(), grouped(all), view.sort.name()),
+    };
     let block = Block::bordered().title(title).title_style(BOLD).border_style(DIM);
     if queues.is_empty() {
         frame.render_widget(Paragraph::new(" no queues yet").style(DIM).block(block), area);
@@ -173,16 +185,25 @@ fn draw_queues(frame: &mut Frame, area: Rect, view: &View) {
             Cell::new(number(queue.ready)),
             Cell::new(number(queue.leased)),
             Cell::new(number(queue.dead)).style(dead),
+            Cell::new(Line::from(oldest(queue, now)).alignment(Alignment::Right)),
             Cell::new(paused(&queue.settings, now).map_or(String::new(), |_| "paused".into())),
         ])
     };
     let heading = |text: &'static str| Cell::new(Line::from(text).alignment(Alignment::Right));
-    let header = Row::new([Cell::new(" QUEUE"), heading("READY"), heading("LEASED"), heading("DEAD"), Cell::new("")]);
+    let header = Row::new([
+        Cell::new(" QUEUE"),
+        heading("READY"),
+        heading("LEASED"),
+        heading("DEAD"),
+        heading("OLDEST"),
+        Cell::new(""),
+    ]);
     let widths = [
         Constraint::Min(20),
-        Constraint::Length(12),
-        Constraint::Length(12),
-        Constraint::Length(12),
+        Constraint::Length(10),
+        Constraint::Length(10),
+        Constraint::Length(10),
+        Constraint::Length(10),
         Constraint::Length(7),
     ];
     let table = Table::new(queues.iter().take(room).map(row), widths).header(header.style(BOLD)).block(block);

@@ -1,7 +1,7 @@
 //! The screen, drawn onto paper.
 #![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
 
-use punctual_wire::{Forecast, ForecastSlot, QueueInfo, QueueSettings, Stats, Time, Unit};
+use punctual_wire::{Forecast, ForecastSlot, QueueInfo, QueueSettings, Stats, Time, Timing, Unit};
 
 use super::gauge::{Rates, Sample, Sort, View};
 use super::screen::bytes;
@@ -14,15 +14,25 @@ fn stats(now: u64, scheduled: u64, answers: u64) -> Stats {
         "commit_micros":{{"count":9,"mean":1,"p50":870,"p90":1,"p99":3100,"p999":1,"max":1}},
         "commit_changes":{{"count":9,"mean":1,"p50":1,"p90":1,"p99":1,"p999":1,"max":1}},
         "failed_commits":0,"answers":{answers},"waiting_consumers":12,"waiting_requests":0,
-        "topics":{{"t":{{"scheduled":{scheduled},"rescheduled":0,"fired":0,"leased":0,"released":0,"failed":0,"done":0,
-        "cancelled":0,"dead":0,"replayed":0}}}},"refusals":{{}},
+        "happened":{{"scheduled":{scheduled},"rescheduled":0,"fired":0,"leased":0,"released":0,"failed":0,"done":0,
+        "cancelled":0,"dead":0,"replayed":0}},
+        "total":{{"topics":1,"queues":2,"waiting":0,"ready":0,"leased":0,"dead":0,"history":0}},"topics":{{}},"refusals":{{}},
         "store":{{"memory_bytes":12300000,"disk_bytes":1200000000}}}}"#
     );
     serde_json::from_str(&json).unwrap()
 }
 
 fn queue(name: &str, ready: u64, dead: u64) -> QueueInfo {
-    QueueInfo { name: name.into(), settings: QueueSettings::default(), ready, leased: 3, dead }
+    QueueInfo {
+        name: name.into(),
+        settings: QueueSettings::default(),
+        ready,
+        leased: 3,
+        dead,
+        oldest_ready: Some(Time(9_000)),
+        offered_micros: Timing::default(),
+        taken_micros: Timing::default(),
+    }
 }
 
 fn sample(stats: Stats, queues: Vec<QueueInfo>) -> Sample {
@@ -58,6 +68,8 @@ fn a_frame_fits_an_ordinary_terminal_and_shows_the_numbers() {
         "most in a minute: 77",
         "2 queues, by ready",
         "1,234,567",
+        "OLDEST",
+        "3s",
     ] {
         assert!(text.contains(part), "{part} is missing in\n{text}");
     }
