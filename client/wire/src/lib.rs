@@ -16,6 +16,7 @@ mod me;
 mod name;
 mod object;
 mod problem;
+mod rfc3339;
 mod settings;
 mod standing;
 mod task;

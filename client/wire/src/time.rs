@@ -7,6 +7,8 @@ use std::time::Duration;
 use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
 use serde::{Serialize, Serializer};
 
+use crate::rfc3339;
+
 /// An instant: milliseconds since 1970.
 ///
 /// Comes in as RFC 3339 (`"2026-12-24T18:00:00Z"`) or as a number of milliseconds; goes out as RFC
@@ -41,7 +43,12 @@ impl FromStr for Time {
         if let Ok(millis) = text.parse::<u64>() {
             return Time::checked(millis).ok_or_else(|| BadTime(text.into()));
         }
-        let instant: jiff::Timestamp = text.parse().map_err(|_| BadTime(text.into()))?;
+        if let Some(millis) = rfc3339::read(text) {
+            return Ok(Time(millis));
+        }
+        // What is not quite RFC 3339 but leaves no doubt, as without seconds, is taken too.
+        let instant = text.parse().ok().filter(|_| !text.contains(":60"));
+        let instant: jiff::Timestamp = instant.ok_or_else(|| BadTime(text.into()))?;
         // Rounded up, so that nothing is early; what lies before 1970 is long past either way.
         let micros = instant.as_microsecond().max(0) as u64;
         let more = u64::from(instant.subsec_nanosecond() % 1_000 > 0);
@@ -51,18 +58,18 @@ impl FromStr for Time {
 
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match i64::try_from(self.0).map(jiff::Timestamp::from_millisecond) {
-            Ok(Ok(instant)) => write!(f, "{instant:.3}"),
-            _ => write!(f, "{}", self.0),
+        match rfc3339::write(self.0) {
+            Some(text) => f.write_str(&text),
+            None => write!(f, "{}", self.0),
         }
     }
 }
 
 impl Serialize for Time {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match i64::try_from(self.0).map(jiff::Timestamp::from_millisecond) {
-            Ok(Ok(_)) => serializer.collect_str(self),
-            _ => serializer.serialize_u64(self.0),
+        match rfc3339::write(self.0) {
+            Some(text) => serializer.serialize_str(&text),
+            None => serializer.serialize_u64(self.0),
         }
     }
 }
@@ -351,6 +358,10 @@ mod tests {
         assert!("yesterday".parse::<Time>().is_err());
         assert!(serde_json::from_str::<Time>("9007199254740991").is_err());
         assert!("2026-13-01T00:00:00Z".parse::<Time>().is_err());
+        assert_eq!("2026-12-24T18:00Z".parse::<Time>(), "2026-12-24T18:00:00Z".parse());
+        assert_eq!("9999-12-31T23:59:59.999Z".parse(), Ok(Time(253_402_300_799_999)));
+        assert_eq!(Time(253_402_300_799_999).to_string(), "9999-12-31T23:59:59.999Z");
+        assert!("2026-12-24T18:00:60Z".parse::<Time>().is_err(), "leap seconds end a day");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! How many deliveries come due when, always at hand.
 //!
-//! Days are counted for everything that waits. Minutes are counted up to a horizon a good month
-//! ahead, so that their number is bounded; what lies beyond is counted by minute when the horizon
+//! Days are counted for everything that waits. Minutes are counted up to a horizon two months
+//! ahead, as far as the longest forecast by hours reaches, so that their number is bounded; what lies beyond is counted by minute when the horizon
 //! reaches it, in slices, long before anybody looks.
 
 use std::collections::{BTreeMap, HashMap};
@@ -14,7 +14,7 @@ use crate::time::{Millis, Timestamp};
 const MINUTE: u64 = 60_000;
 const DAY: u64 = 24 * 60 * MINUTE;
 /// How far ahead minutes are counted.
-const REACH: Millis = Millis(35 * DAY);
+const REACH: Millis = Millis(62 * DAY);
 /// How many rows are read in one step to move the horizon.
 const SLICE: usize = 1_024;
 
@@ -114,6 +114,22 @@ impl Forecast {
     /// Whether not all is counted by minute that should be: much time has passed since the last step.
     pub fn is_behind(&self, now: Timestamp) -> bool {
         self.horizon.at.as_millis() < target(now)
+    }
+
+    /// The clock went back, maybe while nobody looked: minutes that are too far ahead are not counted any more, so that
+    /// their number stays bounded.
+    pub fn go_back(&mut self, now: Timestamp) {
+        let target = target(now);
+        if self.horizon.at.as_millis() <= target {
+            return;
+        }
+        let days: Vec<u64> = self.days.range(target / DAY..).map(|(day, _)| *day).collect();
+        for minute in days.into_iter().flat_map(|day| day * DAY / MINUTE..(day + 1) * DAY / MINUTE) {
+            if let Some(count) = self.minutes.remove(&minute) {
+                self.unstored.push((TallyKind::DueMinute, minute, -count));
+            }
+        }
+        self.horizon = Position::start_of(Timestamp::from_millis(target));
     }
 
     /// What to read so that the horizon can move on, or `None` if it is far enough.
