@@ -246,6 +246,16 @@ impl Shared {
         Ok(())
     }
 
+    /// Nothing is written yet, so a caller whose memory is not what the store has can begin anew from that.
+    fn verify_failed(&self, error: ApplyError) -> StoreError {
+        match error {
+            ApplyError::Astray(what) => StoreError::Unavailable(format!(
+                "the caller broke the store's contract, and nothing was written: {what}"
+            )),
+            error => self.apply_failed(error),
+        }
+    }
+
     fn apply_failed(&self, error: ApplyError) -> StoreError {
         self.poison(match error {
             ApplyError::Malformed => "a record was written that cannot be understood".to_owned(),
@@ -369,7 +379,7 @@ impl Store for Almanac {
         let admitted = || batches.iter().zip(&verdicts).filter(|(_, verdict)| verdict.is_ok()).map(|(batch, _)| batch);
         if admitted().any(says_something) {
             let verified = lock(&shared.state).verify(admitted(), &shared.blocks);
-            verified.map_err(|error| shared.apply_failed(error))?;
+            verified.map_err(|error| shared.verify_failed(error))?;
             shared.record(&mut journal, |to| admitted().for_each(|batch| write_batch(batch, to)))?;
         }
         Ok(verdicts)
