@@ -203,11 +203,12 @@ pub enum Shift {
 }
 
 impl Shift {
-    /// The new due time; what would lie in the past is due now.
-    pub fn apply(self, due: Timestamp, now: Timestamp) -> Timestamp {
+    /// The new due time, asked for at `from`; what would lie in the past is due now.
+    pub fn apply(self, due: Timestamp, now: Timestamp, from: Timestamp) -> Timestamp {
         let moved = match self {
             Shift::To(at) => at.min(Timestamp::LAST),
-            Shift::In(delay) => now.plus(delay),
+            Shift::In(Millis::ZERO) => now,
+            Shift::In(delay) => from.plus(delay),
             Shift::By(millis) => due.shifted(millis),
         };
         moved.max(now)

@@ -24,6 +24,7 @@ mod state;
 pub mod store;
 mod task;
 mod time;
+mod trust;
 pub mod view;
 
 pub use answer::{Answer, Delivery, First, Lease, Refused, Reply, Ruling, ScheduleOutcome, Scheduled, Standing, Swept};
@@ -47,3 +48,4 @@ pub use shard::{
 pub use state::{Death, Ending, Part, Past, Phase, Reason, State};
 pub use task::{Form, Headers, Limits, Task, When};
 pub use time::{Clock, Millis, Timestamp};
+pub use trust::{ClockStep, StepFate, Trust};

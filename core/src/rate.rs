@@ -24,6 +24,8 @@ impl TokenBucket {
 
     /// Takes a token, or says how long to wait for the next one.
     pub fn take(&mut self, now: Timestamp) -> Result<(), Millis> {
+        // An instant further ahead than it takes to fill the bucket was reckoned by a clock that has been set back since.
+        self.full_at_nanos = self.full_at_nanos.min(nanos(now) + self.capacity());
         let wait = self.wait(now);
         if wait > Millis::ZERO {
             return Err(wait);
@@ -34,10 +36,14 @@ impl TokenBucket {
 
     /// How long until a token is there.
     pub fn wait(&self, now: Timestamp) -> Millis {
-        let capacity = self.interval() * u128::from(self.rate.burst.max(1));
         let ahead = (self.full_at_nanos + self.interval()).saturating_sub(nanos(now));
-        let wait = ahead.saturating_sub(capacity).div_ceil(1_000_000);
+        let wait = ahead.saturating_sub(self.capacity()).div_ceil(1_000_000);
         Millis(u64::try_from(wait).unwrap_or(u64::MAX))
+    }
+
+    /// How long it takes to fill the empty bucket.
+    fn capacity(&self) -> u128 {
+        self.interval() * u128::from(self.rate.burst.max(1))
     }
 
     fn interval(&self) -> u128 {
@@ -65,6 +71,15 @@ mod tests {
         }
         assert_eq!(bucket.take(at(0)), Err(Millis(100)));
         assert_eq!(bucket.take(at(99)), Err(Millis(1)));
+        assert_eq!(bucket.take(at(100)), Ok(()));
+    }
+
+    #[test]
+    fn a_clock_that_was_ahead_for_a_while_holds_nothing_up() {
+        let mut bucket = TokenBucket::new(Rate { per_second: 10, burst: 1 });
+        assert_eq!(bucket.take(at(3_600_000)), Ok(()));
+        assert_eq!(bucket.take(at(0)), Err(Millis(100)));
+        assert_eq!(bucket.take(at(40)), Err(Millis(60)));
         assert_eq!(bucket.take(at(100)), Ok(()));
     }
 

@@ -128,11 +128,12 @@ pub enum When {
 }
 
 impl When {
-    /// The instant that is meant; what lies in the past is due now.
-    pub fn due(self, now: Timestamp) -> Timestamp {
+    /// The instant that is meant, asked for at `from`; an instant that has passed is now, and so is no delay at all.
+    pub fn due(self, now: Timestamp, from: Timestamp) -> Timestamp {
         match self {
             When::At(due) => due.max(now).min(Timestamp::LAST),
-            When::After(delay) => now.plus(delay),
+            When::After(Millis::ZERO) => now,
+            When::After(delay) => from.plus(delay),
         }
     }
 }
@@ -267,9 +268,9 @@ mod tests {
     #[test]
     fn the_past_is_due_now_and_the_far_future_is_the_last_instant() {
         let now = Timestamp::from_millis(1_000);
-        assert_eq!(When::At(Timestamp::from_millis(1)).due(now), now);
-        assert_eq!(When::After(Millis(u64::MAX)).due(now), Timestamp::LAST);
-        assert_eq!(When::At(Timestamp::NEVER).due(now), Timestamp::LAST);
+        assert_eq!(When::At(Timestamp::from_millis(1)).due(now, now), now);
+        assert_eq!(When::After(Millis(u64::MAX)).due(now, now), Timestamp::LAST);
+        assert_eq!(When::At(Timestamp::NEVER).due(now, now), Timestamp::LAST);
     }
 
     #[test]

@@ -109,6 +109,23 @@ pub trait Clock: Send + Sync {
     fn micros(&self) -> u64 {
         self.now().as_millis() * 1_000
     }
+
+    /// The first whole millisecond that has not passed: lengths of time that begin now count from here,
+    /// so that none of them is over too soon.
+    fn ceiling(&self) -> Timestamp {
+        Timestamp::from_millis(self.micros().div_ceil(1_000))
+    }
+
+    /// The end of a length of time that begins now. No time at all is over at once.
+    fn after(&self, length: Millis) -> Timestamp {
+        if length == Millis::ZERO { self.now() } else { self.ceiling().plus(length) }
+    }
+
+    /// Microseconds by a clock that nobody sets, since an instant of its own: whoever waits for a length of time
+    /// and for nothing else waits by this one.
+    fn steady_micros(&self) -> u64 {
+        self.micros()
+    }
 }
 
 #[cfg(test)]

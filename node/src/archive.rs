@@ -214,6 +214,8 @@ impl Archivist<'_> {
             Some(until) => Timestamp::from_millis(until + 1),
             None => Timestamp::ZERO,
         };
+        // The clock has gone back since it came so far: what finished since may stand before it.
+        let from = if from.at > until { Position::START } else { from };
         let scan = Scan { table: Table::History, from, until, topic: None, limit: PAGE, bodies: Bodies::Without };
         let rows = self.shared.store.scan(shard, &scan)?;
         let mut page = Page { tasks: Vec::new(), next: from, is_last: rows.len() < PAGE };

@@ -25,6 +25,8 @@ pub(crate) struct Sent {
     pub fence: Fence,
     /// When the step was taken, by the clock, in microseconds.
     pub micros: u64,
+    /// When it happened.
+    pub at: Instant,
     pub output: Output<Caller>,
 }
 
@@ -279,10 +281,11 @@ fn let_out(shared: &Shared, sent: Sent, round: &mut Round) {
         }
         shared.answer(caller, reply.map_err(Error::Refused));
     }
+    shared.pace.note(sent.at.elapsed());
     for forward in forwards {
         let to = shard_of(&forward.task.topic, &forward.id, shared.config.shards);
         let schedule = Schedule { task: forward.task, id: forward.id, id_is_new: false };
         let caller = Caller::Forwarder(sent.shard, forward.key);
-        shared.inbox(to).tell(Command::Schedule(Box::new(schedule)), caller);
+        shared.tell(to, Command::Schedule(Box::new(schedule)), caller);
     }
 }

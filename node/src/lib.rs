@@ -67,6 +67,7 @@ mod lock;
 mod node;
 mod numbers;
 mod ownership;
+mod pace;
 mod readers;
 mod routing;
 mod runner;
@@ -77,7 +78,7 @@ mod watch;
 
 pub use archive::{Archive, ArchiveStats};
 pub use block_on::block_on;
-pub use clock::SystemClock;
+pub use clock::{DoubtingClock, SystemClock};
 pub use config::NodeConfig;
 pub use error::{Error, StartError};
 pub use handle::{Act, Acting, Done, Handle, Names, Settle, Settled, Slots};

@@ -1,12 +1,13 @@
 //! The lobby: the board on which consumers wait, and the usher who sends home those whose time is over.
 //!
+//! Whoever waits does so by a clock that nobody sets: a step of the wall clock neither cuts a wait short nor draws it out.
 //! Shards come to the board in their steps. The usher is a thread of its own, so that nobody waits
 //! longer because a shard is busy, or not here.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use punctual_core::store::ShardId;
-use punctual_core::{Answer, Board, Reserve, Ticket, Timestamp};
+use punctual_core::{Answer, Board, Clock, Reserve, Ticket, Timestamp};
 use tokio::sync::oneshot;
 
 use crate::caller::{Caller, Outcome};
@@ -43,9 +44,10 @@ impl Shared {
     /// Lets a consumer wait, who may have to take a turn of a shard that looks what it has.
     pub fn post(
         self: &Arc<Shared>,
-        reserve: Reserve,
+        mut reserve: Reserve,
         consumer: oneshot::Sender<Outcome>,
     ) -> Result<(Ticket, Option<Duty>), Error> {
+        reserve.until = deadline(reserve.until, &*self.clock);
         let until = reserve.until;
         let mut room = self.lobby.room();
         if let Some(error) = &room.closed {
@@ -54,7 +56,7 @@ impl Shared {
         let posted = room.board.post(reserve, Caller::Consumer(consumer));
         let mut over = Vec::new();
         if posted.ask.is_empty() {
-            let now = self.clock.now();
+            let now = time(&*self.clock);
             if until <= now {
                 over = room.board.expire(now);
             }
@@ -81,7 +83,7 @@ impl Shared {
     pub fn forget_shard(&self, shard: ShardId) {
         let mut room = self.lobby.room();
         room.board.forget_shard(shard);
-        let over = room.board.expire(self.clock.now());
+        let over = room.board.expire(time(&*self.clock));
         drop(room);
         self.send_home(over);
     }
@@ -105,11 +107,28 @@ impl Shared {
     }
 }
 
+/// The time by which consumers wait.
+pub(crate) fn time(clock: &dyn Clock) -> Timestamp {
+    Timestamp::from_millis(clock.steady_micros() / 1_000)
+}
+
+/// The end of a wait until an instant of the wall clock, by the clock by which consumers wait; never too soon.
+fn deadline(until: Timestamp, clock: &dyn Clock) -> Timestamp {
+    if until == Timestamp::NEVER {
+        return until;
+    }
+    // The wall clock first: should it take a while until the other is read, the wait is so much longer.
+    match (until.as_millis() * 1_000).saturating_sub(clock.micros()) {
+        0 => time(clock),
+        left => Timestamp::from_millis((clock.steady_micros() + left).div_ceil(1_000)),
+    }
+}
+
 /// What the usher does.
 pub(crate) fn usher(shared: &Arc<Shared>) {
     let mut room = shared.lobby.room();
     while room.closed.is_none() {
-        let now = shared.clock.now();
+        let now = time(&*shared.clock);
         let over = room.board.expire(now);
         if !over.is_empty() {
             drop(room);
@@ -119,12 +138,10 @@ pub(crate) fn usher(shared: &Arc<Shared>) {
         }
         room.usher_wakes = room.board.next_deadline_after(now);
         let bell = &shared.lobby.bell;
-        room = match sleep_until(room.usher_wakes, &*shared.clock) {
-            None => bell.wait(room).unwrap_or_else(PoisonError::into_inner),
-            Some(wait) => {
-                let wait = wait.min(shared.config.recheck);
-                bell.wait_timeout(room, wait).unwrap_or_else(PoisonError::into_inner).0
-            }
-        };
+        let wait = sleep_until(room.usher_wakes, shared.clock.steady_micros());
+        // Somebody has to look at the wall clock now and then, so that a step of it is noticed while all others sleep.
+        let wait = wait.map_or(shared.config.recheck, |wait| wait.min(shared.config.recheck));
+        room = bell.wait_timeout(room, wait).unwrap_or_else(PoisonError::into_inner).0;
+        _ = shared.clock.now();
     }
 }

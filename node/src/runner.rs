@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use punctual_core::store::{Claim, Fence, ShardId};
-use punctual_core::{OpenError, Shard, ShardConfig, Timestamp};
+use punctual_core::{OpenError, Shard, ShardConfig};
 
 use crate::caller::Caller;
 use crate::config::NodeConfig;
@@ -34,7 +34,7 @@ pub(crate) fn run(shared: &Arc<Shared>, shard: Shard<Caller>, fence: Fence) {
     while let Some(opened) = shard.take() {
         match runner.work(Running::new(opened, runner.fence, &shared.config)) {
             Ok(()) => return runner.release(),
-            Err((why, now)) => shard = runner.open_again(why, now),
+            Err(why) => shard = runner.open_again(why),
         }
     }
 }
@@ -47,28 +47,27 @@ struct Runner<'a> {
 }
 
 impl Runner<'_> {
-    /// Takes turns until the node stops. Comes back with a reason if the shard's memory cannot be trusted
-    /// any more, and with the shard's time.
-    fn work(&self, mut running: Box<Running>) -> Result<(), (String, Timestamp)> {
+    /// Takes turns until the node stops. Comes back with a reason if the shard's memory cannot be trusted any more.
+    fn work(&self, mut running: Box<Running>) -> Result<(), String> {
         loop {
             let turn;
             (running, turn) = self.inbox.next(&*self.shared.clock, running);
             let (requests, settled) = match turn {
                 Turn::Step(requests, settled) => (requests, settled),
-                Turn::Failed(why) => return Err((why, running.shard.now())),
+                Turn::Failed(why) => return Err(why),
                 Turn::Stop => return Ok(()),
             };
             if let Err(error) = running.turn(self.shared, requests, settled) {
                 self.shared.heed(&error);
                 // What was sent before is not touched by this, and may still become durable.
                 self.inbox.settle(running.plan.sent, running.plan.settled);
-                return Err((error.to_string(), running.shard.now()));
+                return Err(error.to_string());
             }
         }
     }
 
     /// Tells everybody that the shard is gone, and gets it back; `None` if the node stops before.
-    fn open_again(&mut self, mut why: String, floor: Timestamp) -> Option<Shard<Caller>> {
+    fn open_again(&mut self, mut why: String) -> Option<Shard<Caller>> {
         let mut wait = BACKOFF.0;
         loop {
             self.refuse_all(&why);
@@ -79,7 +78,7 @@ impl Runner<'_> {
             if self.shared.poisoned().is_some() {
                 continue;
             }
-            match self.claim(floor) {
+            match self.claim() {
                 Ok(shard) => return Some(shard),
                 Err(again) => why = again,
             }
@@ -94,7 +93,7 @@ impl Runner<'_> {
         self.shared.forget_shard(self.id);
     }
 
-    fn claim(&mut self, floor: Timestamp) -> Result<Shard<Caller>, String> {
+    fn claim(&mut self) -> Result<Shard<Caller>, String> {
         let Shared { store, clock, config, .. } = self.shared;
         let claimed_at = Instant::now();
         let claim = store.claim(self.id, &config.name, config.ownership);
@@ -102,8 +101,7 @@ impl Runner<'_> {
             Claim::Granted(fence) => fence,
             Claim::Held { by, until } => return Err(format!("{:?} is owned by node {by} until {until}", self.id)),
         };
-        let now = clock.now().max(floor);
-        let shard = Shard::open(self.id, fence, shard_config(config, self.id), now, &**store);
+        let shard = Shard::open(self.id, fence, shard_config(config, self.id), clock.now(), &**store);
         let shard = shard.map_err(|error| self.note(error))?;
         self.shared.learn_queues(self.id).map_err(|error| self.note(error))?;
         self.fence = fence;

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use punctual_core::store::{ShardId, Store, StoreError};
-use punctual_core::{Answer, Back, Clock, Command, Lease, Name, view};
+use punctual_core::{Answer, Back, Clock, Command, Lease, Name, Request, view};
 use tokio::sync::SetOnce;
 
 use crate::archive::Archiving;
@@ -18,6 +18,7 @@ use crate::inbox::Inbox;
 use crate::limits::Entrances;
 use crate::lobby::Lobby;
 use crate::ownership::Closing;
+use crate::pace::Pace;
 use crate::readers::Readers;
 use crate::routing::shard_of_key;
 use crate::stats::Meter;
@@ -35,6 +36,7 @@ pub(crate) struct Shared {
     pub readers: Readers,
     pub ids: Ids,
     pub meter: Meter,
+    pub pace: Pace,
     pub closing: Closing,
     pub watchers: Watchers,
     pub archiving: Archiving,
@@ -59,6 +61,7 @@ impl Shared {
             readers: Readers::new(config.reads),
             ids: Ids::new(),
             meter: Meter::new(clock.now()),
+            pace: Pace::default(),
             closing: Closing::default(),
             watchers: Watchers::new(),
             archiving: Archiving::default(),
@@ -142,6 +145,16 @@ impl Shared {
         Ok(())
     }
 
+    /// A request that has been read just now.
+    pub fn request(&self, command: Command, reply: Caller) -> Request<Caller> {
+        Request { command, reply, read_at: self.clock.ceiling() }
+    }
+
+    /// Tells a shard what the node itself has to tell.
+    pub fn tell(&self, shard: ShardId, command: Command, caller: Caller) {
+        self.inbox(shard).tell(self.request(command, caller));
+    }
+
     /// Gives a caller its answer.
     pub fn answer(&self, caller: Caller, outcome: Outcome) {
         match caller {
@@ -160,7 +173,7 @@ impl Shared {
                     // It is not known, or may be otherwise later: the shard will send it again.
                     Err(_) => return,
                 };
-                self.inbox(shard).tell(Command::Forwarded { key, refused }, Caller::Nobody);
+                self.tell(shard, Command::Forwarded { key, refused }, Caller::Nobody);
             }
             Caller::Nobody => {}
         }
@@ -177,7 +190,7 @@ impl Shared {
     pub fn abandon(&self, leases: impl IntoIterator<Item = Lease>) {
         for lease in leases {
             let (shard, release) = self.abandonment(lease);
-            self.inbox(shard).tell(release, Caller::Nobody);
+            self.tell(shard, release, Caller::Nobody);
         }
     }
 

@@ -10,7 +10,7 @@ use std::mem::replace;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use punctual_core::store::{Fence, ShardId, StoreError};
 use punctual_core::{Answer, Output, Request, Shard, Timestamp};
@@ -19,6 +19,7 @@ use crate::caller::Caller;
 use crate::committer::Sent;
 use crate::config::NodeConfig;
 use crate::inbox::Next;
+use crate::lobby;
 use crate::shared::Shared;
 
 /// A shard that is running, and how far it is.
@@ -65,45 +66,46 @@ impl Running {
             shard.committed(settled);
             plan.settled = settled;
         }
-        let output = step(shard, shared, requests)?;
-        // The shard's time may be ahead of a clock that was set back.
+        let (output, at) = step(shard, shared, requests)?;
         plan.wake = if output.wake <= shard.now() { Timestamp::ZERO } else { output.wake };
         let step = output.step;
         if plan.sent == plan.settled && says_nothing(&output) {
             shard.committed(step);
             plan.settled = step;
         } else {
-            shared.commit(Sent { shard: shard.id(), fence: *fence, micros: shared.clock.micros(), output });
+            shared.commit(Sent { shard: shard.id(), fence: *fence, micros: shared.clock.micros(), at, output });
         }
         plan.sent = step;
         Ok(())
     }
 }
 
+/// What comes of a step, and when it happened.
 fn step(
     shard: &mut Shard<Caller>,
     shared: &Shared,
     requests: Vec<Request<Caller>>,
-) -> Result<Output<Caller>, StoreError> {
+) -> Result<(Output<Caller>, Instant), StoreError> {
     let Shared { store, clock, lobby, .. } = shared;
     let now = clock.now();
     let mut needs = shard.prepare(now, requests, &lobby.room().board);
     while !needs.is_empty() {
         needs = shard.supply(needs.read(&**store, shard.id())?);
     }
-    shard.apply();
+    let at = Instant::now();
+    shard.apply(shared.pace.hand_over_at(&**clock));
     let mut over = Vec::new();
     let mut room = lobby.room();
-    shard.serve(&mut room.board);
+    shard.serve(&mut room.board, lobby::time(&**clock));
     if !room.board.is_empty() {
         // While this step was under way the usher may have passed over a consumer that waited
         // for this shard to look.
-        over = room.board.expire(clock.now());
+        over = room.board.expire(lobby::time(&**clock));
     }
     drop(room);
     let mut output = shard.finish();
     output.answers.extend(over.into_iter().map(|caller| (caller, Ok(Answer::Reserved(Vec::new())))));
-    Ok(output)
+    Ok((output, at))
 }
 
 /// Whether nobody has to hear of a step, and nothing is to be written.

@@ -1,4 +1,4 @@
-//! A clock that is set back, under the real binary: nothing is early, and nothing is lost.
+//! A clock that is set forward and back, under the real binary: nothing is early, nothing is lost, and nothing stays wrong.
 //!
 //! The server runs under libfaketime, which moves the wall clock of one process while the test goes on. The
 //! monotonic clock is left alone, as it is when an operator or NTP sets a real one.
@@ -10,7 +10,7 @@ mod stage;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use stage::{Server, eventually};
@@ -42,23 +42,101 @@ fn now(server: &Server) -> String {
     server.get("/v1/stats").expect(200).json()["now"].as_str().unwrap().to_owned()
 }
 
-#[test]
-fn a_clock_that_is_set_back_makes_nothing_early_and_loses_nothing() {
+/// A server whose clock can be set, with these settings, and its clock.
+fn server_with_clock(settings: &[(&str, &str)]) -> (Server, tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let clock = directory.path().join("clock");
     set(&clock, 0);
-    let environment = [
-        ("LD_PRELOAD", libfaketime()),
-        ("FAKETIME_TIMESTAMP_FILE", clock.clone()),
-        ("FAKETIME_CACHE_DURATION", "1".into()),
-        ("FAKETIME_NO_CACHE", "1".into()),
-        ("FAKETIME_DONT_FAKE_MONOTONIC", "1".into()),
+    let library = libfaketime().display().to_string();
+    let file = clock.display().to_string();
+    let mut environment = vec![
+        ("LD_PRELOAD", library.as_str()),
+        ("FAKETIME_TIMESTAMP_FILE", file.as_str()),
+        ("FAKETIME_CACHE_DURATION", "1"),
+        ("FAKETIME_NO_CACHE", "1"),
+        ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
     ];
-    let environment: Vec<(&str, String)> =
-        environment.iter().map(|(name, value)| (*name, value.display().to_string())).collect();
-    let environment: Vec<(&str, &str)> = environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    environment.extend(settings);
     let mut server = Server::prepare(&[], &environment);
     server.start_again();
+    (server, directory, clock)
+}
+
+/// What queue `t` hands out within so many seconds: the ids.
+fn take(server: &Server, seconds: u64) -> Vec<String> {
+    let asked = json!({ "queues": ["t"], "wait": format!("{seconds}s"), "max": 10, "lease": "1s" });
+    let taken = server.post("/v1/reserve", &asked).expect(200).json();
+    let deliveries = taken["deliveries"].as_array().unwrap();
+    deliveries.iter().map(|delivery| delivery["id"].as_str().unwrap().to_owned()).collect()
+}
+
+fn schedule(server: &Server, id: &str, when: &Value) -> String {
+    let mut task = when.clone();
+    task["topic"] = json!("t");
+    task["id"] = json!(id);
+    server.post("/v1/tasks", &task).expect(201).json()["due"].as_str().unwrap().to_owned()
+}
+
+fn steps(server: &Server, direction: &str) -> u64 {
+    let metrics = server.get("/metrics").expect(200).text();
+    let name = format!("punctual_clock_steps_total{{direction=\"{direction}\"}} ");
+    metrics.lines().find_map(|line| line.strip_prefix(&name)?.parse().ok()).unwrap_or_else(|| panic!("{metrics}"))
+}
+
+/// A task that is scheduled now keeps the right time, and so does its lease.
+fn keeps_the_right_time(server: &Server, id: &str) {
+    schedule(server, &format!("{id}-later"), &json!({ "at": iso(30) }));
+    assert_eq!(take(server, 0), Vec::<String>::new(), "it is due in half a minute");
+    let begun = Instant::now();
+    let due = schedule(server, id, &json!({ "delay": "1s" }));
+    assert!(due < iso(60), "{due}");
+    assert_eq!(take(server, 20), [id]);
+    assert!(begun.elapsed() >= Duration::from_secs(1));
+    // Its lease is over after a second, and it is tried again after another one.
+    assert_eq!(take(server, 20), [id], "its lease is as short as was asked for");
+    server.delete(&format!("/v1/tasks/t/{id}-later"));
+    eventually("the lease is over", || server.delete(&format!("/v1/tasks/t/{id}")).status == 200);
+}
+
+#[test]
+fn a_clock_that_was_wrong_for_a_moment_leaves_no_trace() {
+    let (mut server, _directory, clock) = server_with_clock(&[]);
+    schedule(&server, "soon", &json!({ "at": iso(600) }));
+    set(&clock, 3_600);
+    server.wait_for("+3600.");
+    assert_eq!(take(&server, 1), Vec::<String>::new(), "nothing fires by a clock that is in doubt");
+    assert!(schedule(&server, "meanwhile", &json!({ "delay": "100s" })) < iso(160));
+    set(&clock, 0);
+    server.wait_for("nothing has fired by it");
+    keeps_the_right_time(&server, "1");
+    assert_eq!((steps(&server, "forward"), steps(&server, "back")), (1, 1));
+}
+
+#[test]
+fn a_wrong_clock_that_was_believed_leaves_what_it_promised_and_nothing_else() {
+    let (mut server, _directory, clock) = server_with_clock(&[("PUNCTUAL_CLOCK_DOUBT", "500ms")]);
+    schedule(&server, "soon", &json!({ "at": iso(600) }));
+    let century = 100 * 365 * 86_400;
+    set(&clock, century);
+    server.wait_for("it is followed now");
+    eventually("it is another century", || now(&server) > iso(century - 60));
+    let promised = schedule(&server, "promised", &json!({ "delay": "10s" }));
+    assert!(promised > iso(century - 60), "{promised}");
+    let ready = || server.get("/v1/tasks/t/soon").expect(200).json()["state"] == "ready";
+    eventually("what was due in between is ready", ready);
+    set(&clock, 0);
+    eventually("the clock is right", || now(&server) < iso(60));
+    keeps_the_right_time(&server, "1");
+    assert_eq!(server.get("/v1/tasks/t/promised").expect(200).json()["due"], promised, "it is shown as it was told");
+    assert_eq!(server.get("/v1/tasks/t/soon").expect(200).json()["state"], "scheduled", "it was not handed out");
+    server.crash();
+    keeps_the_right_time(&server, "2");
+    assert_eq!(server.get("/v1/tasks/t/promised").expect(200).json()["due"], promised);
+}
+
+#[test]
+fn a_clock_that_is_set_back_makes_nothing_early_and_loses_nothing() {
+    let (mut server, _directory, clock) = server_with_clock(&[("PUNCTUAL_CLOCK_DOUBT", "0s")]);
     let due =
         server.post("/v1/tasks", &json!({ "topic": "t", "id": "1", "delay": "2s" })).expect(201).json()["due"].clone();
     set(&clock, -3_600);

@@ -61,7 +61,7 @@ impl World {
         }
         match &call.demand.what {
             What::Command(shard, command) => {
-                if !node.receive(*shard, (**command).clone(), tag) {
+                if !node.receive(*shard, (**command).clone(), tag, self.moment) {
                     self.census.count("requests to the wrong node");
                     self.after(10, Event::Answer(tag, None));
                 }

@@ -12,6 +12,11 @@ pub type Moment = u64;
 /// What a right clock shows at moment 0: 2026-01-01.
 pub const EPOCH: u64 = 1_767_225_600_000;
 
+/// The right time at a moment.
+pub fn right_time(moment: Moment) -> Timestamp {
+    Timestamp::from_millis(EPOCH + moment)
+}
+
 /// The right clock, by which the store judges leases on shards.
 #[derive(Clone, Debug, Default)]
 pub struct TrueClock(Arc<AtomicU64>);
@@ -25,7 +30,7 @@ impl TrueClock {
 
 impl Clock for TrueClock {
     fn now(&self) -> Timestamp {
-        Timestamp::from_millis(EPOCH + self.0.load(Ordering::Relaxed))
+        right_time(self.0.load(Ordering::Relaxed))
     }
 }
 
@@ -85,6 +90,11 @@ impl NodeClock {
     pub fn set_right(&mut self, moment: Moment) {
         self.step(moment, -self.error(moment));
         self.ppm = 0;
+    }
+
+    /// Whether it runs fast or slow.
+    pub fn is_drifting(&self) -> bool {
+        self.ppm != 0
     }
 
     /// By how much it is wrong.

@@ -42,7 +42,8 @@ impl World {
         for _ in 0..ROUNDS {
             self.last_step(index, shard, Vec::new())?;
         }
-        let ask = |unit, slots| vec![Request { command: Command::Forecast { unit, slots }, reply: 0 }];
+        let now = self.nodes[index].now(self.moment);
+        let ask = |unit, slots| vec![Request { command: Command::Forecast { unit, slots }, reply: 0, read_at: now }];
         let mut forecast = |unit, slots| match self.last_step(index, shard, ask(unit, slots))?.as_slice() {
             [(_, Ok(Answer::Forecast(slots)))] => Some(slots.clone()),
             _ => None,
@@ -64,7 +65,9 @@ impl World {
             step: output.step,
             now: seat.shard.now(),
             clock: now,
+            truth: Some(now),
             requests: Vec::new(),
+            read_at: BTreeMap::new(),
             answers: BTreeMap::new(),
             holders: BTreeMap::new(),
             waited_since: now,

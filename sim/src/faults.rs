@@ -4,7 +4,8 @@ use punctual_core::store::Store;
 use punctual_memory::Fate;
 
 use crate::auditor::Promise;
-use crate::node::Item;
+use crate::clock::Moment;
+use crate::node::{DOUBT, Item};
 use crate::profile::{Fault, Kind};
 use crate::say;
 use crate::workload::QUIET;
@@ -40,11 +41,14 @@ impl World {
             }
             Fault::ClockBack => self.set_clock(index, -1),
             Fault::ClockForward => self.set_clock(index, 1),
+            Fault::ClockBlip => self.blip(index),
             Fault::Drift => {
                 let ppm = self.rng.below(100_000) as i64 - 50_000;
                 say!(self.trace, "* the clock of node {index} drifts by {ppm} ppm");
                 self.census.count("drifts");
+                self.nodes[index].now(self.moment);
                 self.nodes[index].clock.drift(self.moment, ppm);
+                self.nodes[index].right_from = Moment::MAX;
             }
             Fault::FailedCommit => {
                 let fate = match self.rng.below(3) {
@@ -81,6 +85,8 @@ impl World {
         let by = direction * self.rng.magnitude(1, 3 * DAY) as i64;
         say!(self.trace, "* the clock of node {index} is set by {by} ms");
         self.census.count(if by < 0 { "clock steps back" } else { "clock steps forward" });
+        self.nodes[index].now(self.moment);
+        self.nodes[index].right_from = Moment::MAX;
         self.nodes[index].clock.step(self.moment, by);
         // Somebody notices, sooner or later, and sets it right; some start the node anew.
         if self.rng.percent(50) {
@@ -88,7 +94,57 @@ impl World {
             self.nodes[index].clock.step(self.moment, -error / 2);
         }
         if self.rng.percent(30) {
+            self.nodes[index].now(self.moment);
+            self.set_clock_right(index);
+        }
+        if self.rng.percent(30) {
             self.crash(index);
+        }
+    }
+
+    /// Sets a clock right. A step forward is doubted first, and it takes a look to notice it.
+    pub(crate) fn set_clock_right(&mut self, index: usize) {
+        let node = &mut self.nodes[index];
+        node.clock.set_right(self.moment);
+        node.blip = 0;
+        node.right_from = self.moment + DOUBT + 2_000;
+        if node.up {
+            node.now(self.moment);
+        }
+    }
+
+    /// A clock is far ahead for a moment, and then as it was before. Nobody may notice.
+    fn blip(&mut self, index: usize) {
+        let by = self.rng.magnitude(1_100, 36_500 * DAY) as i64;
+        let length = self.rng.magnitude(100, DOUBT - 2_000);
+        let node = &mut self.nodes[index];
+        if node.blip != 0 || !node.up || node.is_in_doubt() {
+            return;
+        }
+        say!(self.trace, "* the clock of node {index} is {by} ms ahead for {length} ms");
+        self.census.count("clock blips");
+        node.now(self.moment);
+        node.clock.step(self.moment, by);
+        node.blip = by;
+        node.now(self.moment);
+        self.after(length, Event::EndBlip(index, by));
+    }
+
+    /// The clock is as it was before it went wrong, unless somebody has set it meanwhile.
+    pub(crate) fn end_blip(&mut self, index: usize, by: i64) {
+        let node = &mut self.nodes[index];
+        if node.blip != by {
+            return;
+        }
+        node.now(self.moment);
+        node.clock.step(self.moment, -by);
+        node.blip = 0;
+        // Who started in that moment believed it, and follows at once when it is right again.
+        if node.clock.error(self.moment) == 0 && !node.clock.is_drifting() {
+            node.right_from = node.right_from.min(self.moment);
+        }
+        if node.up {
+            node.now(self.moment);
         }
     }
 

@@ -60,6 +60,10 @@ pub enum Sabotage {
         /// By so much.
         by: Moment,
     },
+    /// Nodes believe whatever their clock shows.
+    NoDoubt,
+    /// Shards are never told that the clock went back.
+    LatchedTime,
     /// A consumer that should get nothing gets what another one got.
     SecondHolder,
     /// Every cancel is answered with `Done`.

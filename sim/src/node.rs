@@ -5,14 +5,20 @@ use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use punctual_core::store::{Fence, ShardId, Store};
-use punctual_core::{Board, Command, Forward, Millis, Name, Reply, Request, Reserve, Shard, Timestamp};
+use punctual_core::{Board, Command, Forward, Millis, Name, Reply, Request, Reserve, Shard, Timestamp, Trust};
 
-use crate::clock::{Moment, NodeClock};
+use crate::clock::{EPOCH, Moment, NodeClock, right_time};
 use crate::record::{StepRecord, Tag};
 use crate::rng::Rng;
 
 /// How many steps a shard may make at one moment before that is taken for running in circles.
 const CIRCLES: u32 = 20_000;
+
+/// For how long a step of the clock forward is doubted.
+pub const DOUBT: Moment = 30_000;
+
+/// How often the clock is looked at, if nothing else happens.
+const LOOK: Moment = 1_000;
 
 /// One server process.
 pub struct Node {
@@ -28,8 +34,18 @@ pub struct Node {
     pub stalled_until: Moment,
     /// Rises with each start of the process.
     pub life: u64,
-    /// The latest that the clock has shown to this process.
-    high: Timestamp,
+    /// Which time the process believes.
+    trust: Trust,
+    /// The time that it believed when it looked last, and when that was.
+    believed: (Timestamp, Moment),
+    /// From this moment on it must believe the right time.
+    pub right_from: Moment,
+    /// By how much the clock is wrong for a moment.
+    pub blip: i64,
+    /// For how long it doubts; not as long only to test the auditor.
+    pub doubt: Moment,
+    /// Whether the shards are never told that the clock went back; only to test the auditor.
+    pub latched: bool,
     /// By how much the shards are told more than the clock shows; not zero only to test the auditor.
     pub early: Millis,
     /// By how much it wakes too late; not zero only to test the auditor.
@@ -95,7 +111,12 @@ impl Node {
             up: false,
             stalled_until: 0,
             life: 0,
-            high: Timestamp::ZERO,
+            trust: Trust::new(0, 0, 0),
+            believed: (Timestamp::ZERO, 0),
+            right_from: 0,
+            blip: 0,
+            doubt: DOUBT,
+            latched: false,
             early: Millis::ZERO,
             late: 0,
             board: Board::default(),
@@ -112,8 +133,14 @@ impl Node {
     pub fn start(&mut self, moment: Moment) {
         self.up = true;
         self.life += 1;
-        self.high = self.clock.read(moment);
-        self.starved_at = self.high;
+        // Whatever the clock shows when the process starts is believed.
+        let shown = self.clock.read(moment);
+        self.trust = Trust::new(shown.as_millis() * 1_000, moment * 1_000, self.doubt * 1_000);
+        self.believed = (shown, moment);
+        self.starved_at = shown;
+        if self.blip != 0 {
+            self.right_from = Moment::MAX;
+        }
     }
 
     /// The process dies; these requests will never be answered.
@@ -134,10 +161,30 @@ impl Node {
         self.up && self.stalled_until <= moment
     }
 
-    /// The node's time: that of its clock, but never going back.
+    /// The node's time: that of its clock, as far as it believes it.
     pub fn now(&mut self, moment: Moment) -> Timestamp {
-        self.high = self.high.max(self.clock.read(moment));
-        self.high
+        // Meanwhile it was looked at regularly; that is made up for where it matters.
+        while self.believed.1 + LOOK < moment && (self.clock.is_drifting() || self.is_in_doubt()) {
+            self.look_at_clock(self.believed.1 + LOOK);
+        }
+        self.look_at_clock(moment);
+        self.believed.0
+    }
+
+    fn look_at_clock(&mut self, moment: Moment) {
+        let wall = self.clock.read(moment).as_millis() * 1_000;
+        let time = Timestamp::from_millis(self.trust.judge(wall, moment * 1_000).0 / 1_000);
+        self.believed = (if self.latched { time.max(self.believed.0) } else { time }, moment);
+    }
+
+    /// Whether it does not believe its clock at present.
+    pub fn is_in_doubt(&self) -> bool {
+        self.trust.settled().is_none()
+    }
+
+    /// The time that it must believe, where that is known.
+    fn truth(&self, moment: Moment) -> Option<Timestamp> {
+        (moment >= self.right_from).then(|| right_time(moment))
     }
 
     /// A shard that it owns.
@@ -171,15 +218,17 @@ impl Node {
     }
 
     /// A request for one of its shards has come; says whether it is in the right place.
-    pub fn receive(&mut self, shard: ShardId, command: Command, tag: Tag) -> bool {
+    pub fn receive(&mut self, shard: ShardId, command: Command, tag: Tag, moment: Moment) -> bool {
+        let read_at = self.now(moment);
         let Some(seat) = self.seats.get_mut(&shard) else { return false };
-        seat.inbox.push(Request { command, reply: tag });
+        seat.inbox.push(Request { command, reply: tag, read_at });
         true
     }
 
     /// A consumer has come and waits so long.
     pub fn reserve(&mut self, mut reserve: Reserve, wait: Millis, tag: Tag, moment: Moment) {
-        reserve.until = self.now(moment).plus(wait);
+        // Waiting goes by a clock that nobody sets.
+        reserve.until = right_time(moment).plus(wait);
         self.posted.insert(tag, reserve.consumer.clone());
         let posted = self.board.post(reserve, tag);
         for shard in posted.ask {
@@ -201,7 +250,7 @@ impl Node {
                 while self.seats.get(shard).is_some_and(|seat| seat.is_due(now) && seat.in_flight < depth) {
                     again = true;
                     self.note_starved(exact, now);
-                    self.step(*shard, now, store, rng, &mut worked);
+                    self.step(*shard, now, moment, store, rng, &mut worked);
                     self.count_step(moment, *shard, &mut worked);
                     self.note_starved(exact, now);
                     if worked.circles.is_some() {
@@ -210,7 +259,7 @@ impl Node {
                 }
             }
         }
-        worked.empty = self.board.expire(now);
+        worked.empty = self.board.expire(right_time(moment));
         for tag in &worked.empty {
             self.posted.remove(tag);
         }
@@ -224,7 +273,16 @@ impl Node {
         }
     }
 
-    fn step(&mut self, shard: ShardId, now: Timestamp, store: &dyn Store, rng: &mut Rng, worked: &mut Worked) {
+    fn step(
+        &mut self,
+        shard: ShardId,
+        now: Timestamp,
+        moment: Moment,
+        store: &dyn Store,
+        rng: &mut Rng,
+        worked: &mut Worked,
+    ) {
+        let truth = self.truth(moment);
         let seat = self.seats.get_mut(&shard).expect("it was just there");
         let mut requests = std::mem::take(&mut seat.inbox);
         seat.poked = false;
@@ -234,8 +292,17 @@ impl Node {
         }
         let told: Vec<(Tag, Command)> =
             requests.iter().map(|request| (request.reply, request.command.clone())).collect();
+        let read_at = requests.iter().map(|request| (request.reply, request.read_at)).collect();
         let told_time = now.plus(self.early);
-        let step = || seat.shard.step(told_time, requests, store, &mut self.board).ok();
+        let step = || {
+            let mut needs = seat.shard.prepare(told_time, requests, &self.board);
+            while !needs.is_empty() {
+                needs = seat.shard.supply(needs.read(store, shard).ok()?);
+            }
+            seat.shard.apply(told_time);
+            seat.shard.serve(&mut self.board, right_time(moment));
+            Some(seat.shard.finish())
+        };
         let output = catch_unwind(AssertUnwindSafe(step)).unwrap_or_else(|panic| {
             // Whoever lost a shard without knowing reads what the new owner wrote, and its asserts
             // may notice before its fence does. Nothing was written, so nothing is wrong.
@@ -265,7 +332,9 @@ impl Node {
             step: output.step,
             now: seat.shard.now(),
             clock: now,
+            truth,
             requests: told,
+            read_at,
             holders: consumers.collect(),
             answers,
             waited_since: self.starved_at,
@@ -304,12 +373,18 @@ impl Node {
         }
         let able = self.seats.values().filter(|seat| seat.in_flight < depth);
         // A consumer whose time is over and who is still there waits for a shard to look.
-        let deadline = Some(self.board.next_deadline()).filter(|deadline| *deadline > self.high);
-        let wake = able.map(Seat::wakes).chain(deadline).min()?;
-        (wake < Timestamp::NEVER).then(|| {
-            let moment = if wake <= self.high { moment } else { self.clock.when(wake, moment) + self.late };
-            moment.max(self.stalled_until)
-        })
+        let deadline = Some(self.board.next_deadline()).filter(|deadline| *deadline > right_time(moment));
+        let deadline = deadline.filter(|deadline| *deadline < Timestamp::NEVER).map(|at| at.as_millis() - EPOCH);
+        let wake = able.map(Seat::wakes).min().filter(|wake| *wake < Timestamp::NEVER).map(|wake| {
+            let (believed, looked_at) = self.believed;
+            match self.is_in_doubt() {
+                _ if wake <= believed => moment,
+                false => self.clock.when(wake, moment) + self.late,
+                // While it doubts, its time runs on by itself, and it looks again and again.
+                true => (looked_at + wake.since(believed).0 + self.late).min(looked_at + LOOK).max(moment),
+            }
+        });
+        wake.into_iter().chain(deadline).min().map(|moment| moment.max(self.stalled_until))
     }
 }
 

@@ -50,6 +50,8 @@ pub enum Fault {
     ClockBack,
     /// A node's clock is set forward.
     ClockForward,
+    /// A node's clock is far ahead for a moment.
+    ClockBlip,
     /// A node's clock runs fast or slow.
     Drift,
     /// A commit fails.
@@ -125,7 +127,15 @@ impl Profile {
                 profile.faults = (some, vec![Fault::FailedCommit, Fault::Cut, Fault::Slow, Fault::FailedRead]);
             }
             Kind::ClockChaos => {
-                let clock = vec![Fault::ClockBack, Fault::ClockForward, Fault::Drift, Fault::Stall, Fault::Crash];
+                let clock = vec![
+                    Fault::ClockBack,
+                    Fault::ClockForward,
+                    Fault::ClockBlip,
+                    Fault::ClockBlip,
+                    Fault::Drift,
+                    Fault::Stall,
+                    Fault::Crash,
+                ];
                 profile.faults = (some, clock);
             }
             Kind::Flood => {
@@ -154,6 +164,7 @@ impl Profile {
                     Fault::Stall,
                     Fault::ClockBack,
                     Fault::ClockForward,
+                    Fault::ClockBlip,
                     Fault::Drift,
                     Fault::FailedCommit,
                     Fault::Cut,

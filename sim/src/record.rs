@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use punctual_core::store::{Batch, Change, Fence, Key, ShardId};
-use punctual_core::{Answer, Command, Delivery, Name, Reply, Timestamp};
+use punctual_core::{Answer, Command, Delivery, Millis, Name, Reply, Timestamp};
 
 /// Tells one request from all others of a run.
 pub type Tag = u64;
@@ -21,10 +21,14 @@ pub struct StepRecord {
     pub step: u64,
     /// The shard's time.
     pub now: Timestamp,
-    /// The highest reading of the node's clock in this life of the node.
+    /// The node's time: that of its clock, as far as it believes it.
     pub clock: Timestamp,
+    /// The right time, if the clock has been right for long enough.
+    pub truth: Option<Timestamp>,
     /// The requests, in their order.
     pub requests: Vec<(Tag, Command)>,
+    /// When each of them was read.
+    pub read_at: BTreeMap<Tag, Timestamp>,
     /// The answers by request; those to waiting consumers are among them.
     pub answers: BTreeMap<Tag, Reply>,
     /// The consumers behind the requests for deliveries.
@@ -40,6 +44,11 @@ impl StepRecord {
     /// The changes to rows.
     pub fn changes(&self) -> &[Change] {
         self.batch.as_ref().map_or(&[], |batch| &batch.changes)
+    }
+
+    /// From when the lengths of time count that a request names.
+    pub fn counts_from(&self, tag: Tag) -> Timestamp {
+        self.read_at.get(&tag).map_or(self.now, |read_at| (*read_at).min(self.now.plus(Millis(1))))
     }
 
     /// What is handed over in this step, with the request that gets it.

@@ -40,6 +40,8 @@ pub(crate) enum Event {
     Effect(u64),
     /// The node hears about it.
     Done(u64),
+    /// A node's clock that was wrong for a moment by so much is right again.
+    EndBlip(usize, i64),
     /// Something goes wrong.
     Fault,
     /// The store answers again.
@@ -164,6 +166,8 @@ impl World {
             Some(Sabotage::ForgetCommit { after }) => self.store.forget_after(after),
             Some(Sabotage::ForgetTallies) => self.store.forget_tallies(),
             Some(Sabotage::EarlyClock { by }) => self.nodes.iter_mut().for_each(|node| node.early = by),
+            Some(Sabotage::NoDoubt) => self.nodes.iter_mut().for_each(|node| node.doubt = 0),
+            Some(Sabotage::LatchedTime) => self.nodes.iter_mut().for_each(|node| node.latched = true),
             Some(Sabotage::LateTimers { by }) => self.nodes.iter_mut().for_each(|node| node.late = by),
             _ => {}
         }
@@ -217,6 +221,7 @@ impl World {
             Event::Act => self.act(),
             Event::Effect(commit) => self.effect(commit),
             Event::Done(commit) => self.done(commit),
+            Event::EndBlip(node, by) => self.end_blip(node, by),
             Event::Fault => self.fault(),
             Event::Heal => self.store.heal(),
             Event::Hurry => self.slowness = 0,
@@ -276,12 +281,9 @@ impl World {
         self.profile.lost_answers = 0;
         self.store.heal();
         self.consumers.behave();
-        // A shard whose clock ran ahead stands still until the right time has caught up with it.
-        let right = EPOCH + self.moment;
-        self.profile.drain += self.auditor.latest().as_millis().saturating_sub(right);
         for index in 0..self.nodes.len() {
             self.nodes[index].stalled_until = 0;
-            self.nodes[index].clock.set_right(self.moment);
+            self.set_clock_right(index);
             self.start(index);
         }
         let demands = self.workload.settings();

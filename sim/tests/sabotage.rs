@@ -43,6 +43,16 @@ fn a_shard_that_is_told_a_later_time_is_noticed() {
 }
 
 #[test]
+fn a_clock_that_is_wrong_for_a_moment_and_believed_is_noticed() {
+    is_noticed_as(Sabotage::NoDoubt, &[Promise::NeverEarly]);
+}
+
+#[test]
+fn a_shard_that_does_not_go_back_with_its_clock_is_noticed() {
+    is_noticed_as(Sabotage::LatchedTime, &[Promise::NeverEarly]);
+}
+
+#[test]
 fn a_hand_over_that_is_a_millisecond_late_is_noticed() {
     is_noticed_as(Sabotage::LateTimers { by: 1 }, &[Promise::AnyTime, Promise::Bounded]);
 }

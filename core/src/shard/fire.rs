@@ -21,7 +21,7 @@ impl<R> Shard<R> {
                 self.arrive(slot);
                 self.firing = None;
             }
-            Phase::Leased { .. } => self.fail(slot),
+            Phase::Leased { .. } => self.fail(slot, self.now),
             Phase::Forwarding { .. } => self.forward(slot),
             Phase::Waiting | Phase::Spread(_) | Phase::Dead(_) | Phase::Finished(_) => {}
         }

@@ -16,7 +16,8 @@ impl<R> Shard<R> {
         Ok(Answer::Acknowledged)
     }
 
-    pub(super) fn release(&mut self, lease: &Lease, back: Back, priority: Option<u32>) -> Reply {
+    /// Gives a delivery back; a delay counts `from` when that was said.
+    pub(super) fn release(&mut self, lease: &Lease, back: Back, priority: Option<u32>, from: Timestamp) -> Reply {
         let slot = self.held(lease)?;
         self.touch(slot);
         let row = &mut self.desk[slot];
@@ -28,7 +29,7 @@ impl<R> Shard<R> {
             row.state.past_mut().delay = Some(delay);
         }
         match back {
-            Back::Retry => self.fail(slot),
+            Back::Retry => self.fail(slot, from),
             // Given back at once, it stands where it stood before: its time is its due time.
             Back::After(Millis::ZERO) | Back::Abandoned => {
                 let at = row.state.due.min(self.now);
@@ -36,7 +37,7 @@ impl<R> Shard<R> {
                 self.wait_until(slot, at);
             }
             Back::After(delay) => {
-                let at = self.now.plus(delay);
+                let at = from.plus(delay);
                 self.note(slot, What::Released { at });
                 self.wait_until(slot, at);
             }
@@ -57,7 +58,7 @@ impl<R> Shard<R> {
     pub(super) fn extend(&mut self, lease: &Lease, by: Option<Millis>) -> Reply {
         let slot = self.held(lease)?;
         let by = by.or(self.desk[slot].state.lease).unwrap_or_else(|| self.queue_settings(slot).lease);
-        let until = self.now.plus(by.max(Millis(1)));
+        let until = self.hand_over_at.plus(by.max(Millis(1)));
         self.hold_until(slot, until);
         self.note(slot, What::Extended { until });
         Ok(Answer::Extended(until))
@@ -82,8 +83,8 @@ impl<R> Shard<R> {
         }
     }
 
-    /// An attempt failed: there is another one later, or it is given up.
-    pub(super) fn fail(&mut self, slot: Slot) {
+    /// An attempt failed at this time: there is another one later, or it is given up.
+    pub(super) fn fail(&mut self, slot: Slot, at: Timestamp) {
         self.touch(slot);
         let retry = self.desk[slot].state.retry.unwrap_or_else(|| self.queue_settings(slot).retry);
         let row = &mut self.desk[slot];
@@ -92,7 +93,7 @@ impl<R> Shard<R> {
         if retry.is_exhausted(failures) {
             return self.die(slot, Reason::OutOfAttempts, None);
         }
-        let again = self.now.plus(self.retry_wait(&retry, slot));
+        let again = at.plus(self.retry_wait(&retry, slot));
         self.note(slot, What::Failed { again });
         self.wait_until(slot, again);
     }

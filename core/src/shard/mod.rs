@@ -6,6 +6,7 @@
 
 mod admin;
 mod ahead;
+mod back;
 mod counts;
 mod desk;
 mod directory;
@@ -112,6 +113,8 @@ pub struct Request<R> {
     pub command: Command,
     /// Comes back with the answer.
     pub reply: R,
+    /// When it was read, rounded up to whole milliseconds: lengths of time that it names begin here.
+    pub read_at: Timestamp,
 }
 
 /// What comes out of a step. Nothing of it may be seen by anybody before the batch, and all
@@ -149,7 +152,7 @@ pub struct Output<R> {
 /// **Calling order**: [`Shard::open`], then steps. A step is
 /// 1. [`prepare`](Shard::prepare) with the time, the requests and the board: says what to read;
 /// 2. as long as something is to be read, [`supply`](Shard::supply) it;
-/// 3. [`apply`](Shard::apply): everything happens, at one instant;
+/// 3. [`apply`](Shard::apply), told when what it hands over will reach its consumer: everything happens, at one instant;
 /// 4. [`serve`](Shard::serve): waiting consumers get what is ready;
 /// 5. [`finish`](Shard::finish): gives the output.
 ///
@@ -162,6 +165,8 @@ pub struct Shard<R> {
     fence: Fence,
     config: ShardConfig,
     now: Timestamp,
+    /// From when leases that are given in this step count.
+    hand_over_at: Timestamp,
     opened_at: Timestamp,
     /// Something may be overdue that was not read yet.
     is_catching_up: bool,
@@ -253,7 +258,7 @@ impl<R> Shard<R> {
         self.id
     }
 
-    /// The shard's time: the latest it has been told.
+    /// The shard's time: the last it has been told.
     pub fn now(&self) -> Timestamp {
         self.now
     }
@@ -280,13 +285,15 @@ impl<R> Shard<R> {
 
     /// Carries out one request and notes its answer, unless the answer takes several steps.
     fn handle(&mut self, request: Request<R>) {
-        let Request { command, reply } = request;
+        let Request { command, reply, read_at } = request;
+        // It was read before this step began, whatever a clock said that has been set back since.
+        let from = read_at.min(self.now.plus(Millis(1)));
         let answer: Result<Answer, Refused> = match command {
-            Command::Schedule(schedule) => self.schedule(*schedule).map(Answer::Scheduled),
+            Command::Schedule(schedule) => self.schedule(*schedule, from).map(Answer::Scheduled),
             Command::Cancel { topic, id } => Ok(Answer::Cancelled(self.cancel(&Key::task(&topic, &id)))),
-            Command::Reschedule(reschedule) => self.reschedule(*reschedule).map(Answer::Rescheduled),
+            Command::Reschedule(reschedule) => self.reschedule(*reschedule, from).map(Answer::Rescheduled),
             Command::Acknowledge(lease) => self.acknowledge(&lease),
-            Command::Release { lease, back, priority } => self.release(&lease, back, priority),
+            Command::Release { lease, back, priority } => self.release(&lease, back, priority, from),
             Command::Reject { lease, note, priority } => self.reject(&lease, note, priority),
             Command::Extend { lease, by } => self.extend(&lease, by),
             Command::Remove { row, token } => self.remove(&row, token),
@@ -295,7 +302,7 @@ impl<R> Shard<R> {
             Command::Replay(selected) => self.replay_one(&selected.key()),
             Command::Purge(selected) => self.purge_one(&selected.key()),
             Command::Forget { topic, id, finished_at } => self.forget_finished(&Key::task(&topic, &id), finished_at),
-            Command::Sweep(sweep) => return self.start_sweep(*sweep, reply),
+            Command::Sweep(sweep) => return self.start_sweep(*sweep, reply, from),
             Command::PutTopic { name, settings } => self.put_topic(&name, *settings),
             Command::PutQueue { name, settings } => self.put_queue(&name, *settings),
             Command::PauseTopic { name, paused } => self.pause_topic(&name, paused),
@@ -309,7 +316,7 @@ impl<R> Shard<R> {
             Command::First { queue } => Ok(Answer::First(self.first_in(&queue))),
             // It is answered when all is counted that it should show.
             Command::Forecast { .. } if self.forecast.is_behind(self.now) => {
-                return self.postponed.push(Request { command, reply });
+                return self.postponed.push(Request { command, reply, read_at });
             }
             Command::Forecast { unit, slots } => {
                 let view = |shard: &Shard<R>| shard.forecast.view(shard.now, unit, slots);

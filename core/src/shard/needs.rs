@@ -116,9 +116,13 @@ impl<R> Pending<R> {
 }
 
 impl<R> Shard<R> {
-    /// Begins a step at `now`, or at the latest time before if the clock went back.
+    /// Begins a step at `now`, which may be before that of the last one: then the clock was wrong, and the shard
+    /// goes back with it.
     pub fn prepare(&mut self, now: Timestamp, requests: Vec<Request<R>>, board: &Board<R>) -> Needs {
-        self.now = self.now.max(now);
+        if now < self.now {
+            self.go_back(now);
+        }
+        self.now = now;
         self.pending.requests = requests;
         if !self.postponed.is_empty() {
             self.pending.requests.splice(..0, self.postponed.drain(..));

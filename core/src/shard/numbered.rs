@@ -63,7 +63,7 @@ impl<R> Shard<R> {
                 let state = &mut self.desk[slot].state;
                 state.keep_delay();
                 state.past_mut().replays += 1;
-                self.change(slot, Some(Shift::In(Millis::ZERO)), None);
+                self.change(slot, Some(Shift::In(Millis::ZERO)), None, self.now);
                 true
             }
             _ => false,

@@ -149,6 +149,7 @@ impl<R> Shard<R> {
                 _ => shard.directory.restore(&tally, count),
             }
         }
+        shard.forecast.go_back(now);
         Ok(shard)
     }
 
@@ -157,6 +158,7 @@ impl<R> Shard<R> {
             id,
             fence,
             now,
+            hand_over_at: now,
             opened_at: now,
             is_catching_up: true,
             step: 0,

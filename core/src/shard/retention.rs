@@ -62,6 +62,13 @@ impl Retention {
         }
     }
 
+    /// The clock went back: rows may come to stand before the cursors.
+    pub fn begin_again(&mut self) {
+        for cursor in self.cursors.values_mut() {
+            *cursor = Cursor { from: Position::START, wake: Timestamp::ZERO };
+        }
+    }
+
     pub fn wake(&self) -> Timestamp {
         self.cursors.values().map(|cursor| cursor.wake).min().unwrap_or(Timestamp::NEVER)
     }

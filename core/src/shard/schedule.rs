@@ -14,7 +14,8 @@ use crate::task::{Task, pack, unpack};
 use crate::time::Timestamp;
 
 impl<R> Shard<R> {
-    pub(super) fn schedule(&mut self, schedule: Schedule) -> Result<Scheduled, Refused> {
+    /// Takes a task; its delay counts `from` when it was read.
+    pub(super) fn schedule(&mut self, schedule: Schedule, from: Timestamp) -> Result<Scheduled, Refused> {
         let Schedule { task, id, .. } = schedule;
         self.config.limits.check(&task.body, &task.headers)?;
         let key = Key::task(&task.topic, &id);
@@ -24,7 +25,7 @@ impl<R> Shard<R> {
             return Ok(Scheduled { id, number, outcome: ScheduleOutcome::Existed(self.standing(slot)) });
         }
         let topic = self.open_topic(&task.topic)?;
-        let due = task.when.due(self.now);
+        let due = task.when.due(self.now, from);
         if due <= self.now {
             self.check_room(&task, topic)?;
         }
@@ -37,16 +38,24 @@ impl<R> Shard<R> {
             Some(_) => (What::Replaced { due }, ScheduleOutcome::Replaced { due }),
             None => (What::Scheduled { due }, ScheduleOutcome::Created { due }),
         };
-        let number = self.insert_task(key, topic, due, task, what);
+        let number = self.insert_task(key, topic, from.min(due), due, task, what);
         Ok(Scheduled { id, number, outcome })
     }
 
     /// Takes a task in and gives it a number.
-    fn insert_task(&mut self, key: Key, topic: TopicIndex, due: Timestamp, task: Task, what: What) -> u64 {
+    fn insert_task(
+        &mut self,
+        key: Key,
+        topic: TopicIndex,
+        scheduled_at: Timestamp,
+        due: Timestamp,
+        task: Task,
+        what: What,
+    ) -> u64 {
         let settings = &self.directory.topic(topic).settings;
         let state = State {
             phase: Phase::Waiting,
-            scheduled_at: self.now,
+            scheduled_at,
             due,
             priority: task.priority.unwrap_or(settings.priority),
             ttl: task.ttl.or(settings.ttl),
@@ -119,7 +128,8 @@ impl<R> Shard<R> {
         Ruling::Done(())
     }
 
-    pub(super) fn reschedule(&mut self, change: Reschedule) -> Result<Ruling<Timestamp>, Refused> {
+    /// Changes a task; a new delay counts `from` when the change was read.
+    pub(super) fn reschedule(&mut self, change: Reschedule, from: Timestamp) -> Result<Ruling<Timestamp>, Refused> {
         let key = Key::task(&change.topic, &change.id);
         let Some(slot) = self.desk.by_key(&key) else { return Ok(Ruling::Unknown) };
         let open = match self.open_parts(slot) {
@@ -138,19 +148,25 @@ impl<R> Shard<R> {
                 // It is handed over with its task's body; a copy of the old one must not stay.
                 self.desk[part].body = None;
             }
-            due = self.change(part, change.shift, change.priority);
+            due = self.change(part, change.shift, change.priority, from);
         }
         Ok(Ruling::Done(due))
     }
 
     /// Moves a waiting row and says when it is due now.
-    pub(super) fn change(&mut self, slot: Slot, shift: Option<Shift>, priority: Option<u32>) -> Timestamp {
+    pub(super) fn change(
+        &mut self,
+        slot: Slot,
+        shift: Option<Shift>,
+        priority: Option<u32>,
+        from: Timestamp,
+    ) -> Timestamp {
         self.leave_ready(slot);
         self.touch(slot);
         let row = &mut self.desk[slot];
         row.state.priority = priority.unwrap_or(row.state.priority);
         if let Some(shift) = shift {
-            row.state.due = shift.apply(row.at, self.now);
+            row.state.due = shift.apply(row.at, self.now, from);
             row.at = row.state.due;
         }
         let (at, due) = (row.at, row.state.due);
@@ -186,11 +202,11 @@ impl<R> Shard<R> {
     }
 
     /// Does to a task what a sweep over its key does; says whether it was in time.
-    pub(super) fn change_by_key(&mut self, slot: Slot, shift: Option<Shift>) -> bool {
+    pub(super) fn change_by_key(&mut self, slot: Slot, shift: Option<Shift>, from: Timestamp) -> bool {
         let Ok(open) = self.open_parts(slot) else { return false };
         for part in open {
             match shift {
-                Some(shift) => _ = self.change(part, Some(shift), None),
+                Some(shift) => _ = self.change(part, Some(shift), None, from),
                 None => self.end(part, Ending::Cancelled),
             }
         }

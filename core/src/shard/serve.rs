@@ -23,8 +23,9 @@ use crate::time::{Millis, Timestamp};
 const PATIENCE: Millis = Millis::from_secs(5);
 
 impl<R> Shard<R> {
-    /// Gives waiting consumers what is ready, and lets go of those whose time to wait is over.
-    pub fn serve(&mut self, board: &mut Board<R>) {
+    /// Gives waiting consumers what is ready, and lets go of those whose time to wait is over by `time`: that of
+    /// the clock by which they wait, which need not be the shard's.
+    pub fn serve(&mut self, board: &mut Board<R>, time: Timestamp) {
         for queue in std::mem::take(&mut self.forgotten) {
             board.forget_queue(self.id, &queue);
         }
@@ -55,7 +56,7 @@ impl<R> Shard<R> {
         // Who may get something in the step that follows at once is not sent away before it.
         if self.has_caught_up() {
             board.looked(self.id, &self.giving);
-            let over = board.expire_unless(self.now, &self.giving).into_iter();
+            let over = board.expire_unless(time, &self.giving).into_iter();
             self.answers.extend(over.map(|reply| (reply, Ok(Answer::Reserved(vec![])))));
         }
     }
@@ -186,7 +187,7 @@ impl<R> Shard<R> {
         let queue = self.directory.queue(queue);
         let state = &mut self.desk[slot].state;
         let time = lease.or(state.lease).unwrap_or(queue.settings.lease);
-        let until = self.now.plus(time.max(Millis(1)));
+        let until = self.hand_over_at.plus(time.max(Millis(1)));
         state.phase = Phase::Leased { token, holder: consumer.clone() };
         state.queue = Some(queue.name.clone());
         state.attempts += 1;

@@ -28,13 +28,15 @@ impl<R> Shard<R> {
         while !needs.is_empty() {
             needs = self.supply(needs.read(store, self.id)?);
         }
-        self.apply();
-        self.serve(board);
+        self.apply(now);
+        self.serve(board, now);
         Ok(self.finish())
     }
 
-    /// Everything happens: timers first, then requests in their order.
-    pub fn apply(&mut self) {
+    /// Everything happens: timers first, then requests in their order. Leases count from `hand_over_at`, when
+    /// deliveries are thought to reach their consumers, rounded up to whole milliseconds.
+    pub fn apply(&mut self, hand_over_at: Timestamp) {
+        self.hand_over_at = hand_over_at.max(self.now);
         self.drop_absent();
         let mut pending = std::mem::take(&mut self.pending);
         if let Some(page) = pending.minutes.take() {
@@ -184,7 +186,8 @@ impl<R> Shard<R> {
 
     /// Removes what was kept long enough.
     fn pass_kept(&mut self, kept: Vec<(Table, Millis, Page)>) {
-        let settled = self.in_flight.front().map_or(Timestamp::NEVER, |(_, at)| *at);
+        // The clock may have gone back between them.
+        let settled = self.in_flight.iter().map(|(_, at)| *at).min().unwrap_or(Timestamp::NEVER);
         for (table, period, page) in kept {
             let retention = if table == Table::History { &mut self.history } else { &mut self.dead };
             let passed = retention.pass(period, &page.rows, self.now, settled);

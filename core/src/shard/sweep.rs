@@ -6,7 +6,7 @@ use super::Shard;
 use super::desk::Slot;
 use super::page::{Page, Wanted};
 use crate::answer::{Answer, Refused, Reply, Swept};
-use crate::command::{Matching, Sweep, SweepAction, TimeRange};
+use crate::command::{Matching, Shift, Sweep, SweepAction, TimeRange};
 use crate::event::What;
 use crate::name::Name;
 use crate::state::Ending;
@@ -26,6 +26,8 @@ pub(super) struct Job<R> {
     /// Rows with a higher number came after the job.
     last_seq: u64,
     started_at: Timestamp,
+    /// It has come to what died or finished in the future: while the clock was wrong.
+    is_beyond: bool,
     swept: Swept,
 }
 
@@ -62,6 +64,7 @@ impl<R> Job<R> {
             cursor: Position::START,
             last_seq: next_seq.saturating_sub(1),
             started_at: now,
+            is_beyond: false,
             swept: Swept::default(),
         };
         if let Some(range) = job.range() {
@@ -105,11 +108,11 @@ impl<R> Job<R> {
 
     /// What dies or finishes after the job began is not meant.
     fn until(&self, range: &TimeRange) -> Timestamp {
-        range.until.min(self.started_at.plus(Millis(1)))
+        if self.is_beyond { range.until } else { range.until.min(self.started_at.plus(Millis(1))) }
     }
 
     /// Moves on behind a page; says whether it was the last one.
-    fn pass(&mut self, page: &Page) -> bool {
+    fn pass(&mut self, page: &Page, now: Timestamp) -> bool {
         if let Some(last) = page.rows.last() {
             self.cursor = last.position().next();
             if let Work::Sweep(Sweep { matching: Matching::Key { .. }, .. }) = self.work {
@@ -125,13 +128,29 @@ impl<R> Job<R> {
                 self.cursor = Position::START;
                 false
             }
+            Work::Sweep(_) => !self.go_beyond(now),
             _ => true,
         }
     }
 }
 
+impl<R> Job<R> {
+    /// Goes on with what died or finished at a time that is still to come; says whether there may be any. The clock was
+    /// wrong then, so that was before the job began.
+    fn go_beyond(&mut self, now: Timestamp) -> bool {
+        let beyond = now.plus(Millis(1));
+        let is_new = !self.is_beyond && self.range().is_some_and(|range| range.until > beyond);
+        if is_new {
+            self.is_beyond = true;
+            self.cursor = self.cursor.max(Position::start_of(beyond));
+        }
+        is_new
+    }
+}
+
 impl<R> Shard<R> {
-    pub(super) fn start_sweep(&mut self, sweep: Sweep, reply: R) {
+    /// Begins to change all that match; a delay counts `from` when that was asked for, however many steps it takes.
+    pub(super) fn start_sweep(&mut self, mut sweep: Sweep, reply: R, from: Timestamp) {
         let fits = matches!(
             (&sweep.matching, sweep.action),
             (Matching::Key { .. }, SweepAction::Cancel | SweepAction::Shift(_))
@@ -141,6 +160,9 @@ impl<R> Shard<R> {
         if !fits {
             let message = format!("{:?} does not apply to {:?}", sweep.action, sweep.matching);
             return self.answers.push((reply, Err(Refused::BadSettings(message))));
+        }
+        if let SweepAction::Shift(shift @ Shift::In(_)) = &mut sweep.action {
+            *shift = Shift::To(shift.apply(Timestamp::ZERO, self.now, from));
         }
         self.jobs.push(Job::new(Work::Sweep(sweep), reply, self.numbers.next_row(), self.now));
     }
@@ -153,7 +175,7 @@ impl<R> Shard<R> {
             for row in self.page_rows(&job, &page) {
                 self.work_on(&mut job, &row);
             }
-            if job.pass(&page) { self.end_job(job) } else { self.jobs.push(job) }
+            if job.pass(&page, self.now) { self.end_job(job) } else { self.jobs.push(job) }
         }
         self.jobs.extend(fresh);
     }
@@ -211,7 +233,8 @@ impl<R> Shard<R> {
     /// Whether a row stood where it stands when the job began.
     fn was_there(&self, slot: Slot, job: &Job<R>) -> bool {
         let row = &self.desk[slot];
-        row.seq <= job.last_seq && (row.table == Table::Live || row.at <= job.started_at)
+        let in_time = row.at <= job.started_at || row.at > self.now;
+        row.seq <= job.last_seq && (row.table == Table::Live || in_time)
     }
 
     fn belongs_to(&self, slot: Slot, queue: &Name) -> bool {
@@ -249,8 +272,8 @@ impl<R> Shard<R> {
 
     fn sweep_one(&mut self, slot: Slot, sweep: &Sweep) -> bool {
         match sweep.action {
-            SweepAction::Cancel => self.change_by_key(slot, None),
-            SweepAction::Shift(shift) => self.change_by_key(slot, Some(shift)),
+            SweepAction::Cancel => self.change_by_key(slot, None, self.now),
+            SweepAction::Shift(shift) => self.change_by_key(slot, Some(shift), self.now),
             SweepAction::Replay => self.replay(slot),
             SweepAction::Purge => {
                 self.purge(slot);

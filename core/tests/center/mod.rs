@@ -89,6 +89,12 @@ impl Center {
         self.board.expect(SHARD);
     }
 
+    /// The same, while the clock was set to this time.
+    pub fn restart_at(&mut self, to: Timestamp) {
+        self.clock.0.store(to.as_millis(), Ordering::Relaxed);
+        self.restart();
+    }
+
     pub fn now(&self) -> Timestamp {
         self.clock.now()
     }
@@ -140,7 +146,7 @@ impl Center {
     pub fn ask(&mut self, command: Command) -> Reply {
         self.next_reply += 1;
         let reply = self.next_reply;
-        self.step(vec![Request { command, reply }]);
+        self.step(vec![Request { command, reply, read_at: self.clock.now() }]);
         self.settle();
         self.answer(reply).expect("it is answered")
     }

@@ -81,7 +81,7 @@ impl Model {
     pub fn lease(&mut self, number: Number, queue: &Name, consumer: &Name, lease: Option<Millis>) -> Delivery {
         let token = self.number();
         let own = self.rows[&number].state.lease;
-        let until = self.now.plus(lease.or(own).unwrap_or(self.queues[queue].lease).max(Millis(1)));
+        let until = self.hand_over_at.plus(lease.or(own).unwrap_or(self.queues[queue].lease).max(Millis(1)));
         let opened_at = self.opened_at;
         let row = self.row(number);
         let fired_at = row.at.max(opened_at);
@@ -138,7 +138,7 @@ impl Model {
         }
         let due: Timestamp = row.state.due;
         match back {
-            Back::Retry => self.fail(number),
+            Back::Retry => self.fail(number, self.from),
             Back::Abandoned => {
                 let at = self.now;
                 self.note(number, What::Released { at });
@@ -146,9 +146,9 @@ impl Model {
             }
             Back::After(delay) => {
                 row.state.past_mut().delay = Some(delay);
-                let at = self.now.plus(delay);
+                let at = if delay == Millis::ZERO { self.now } else { self.from.plus(delay) };
                 self.note(number, What::Released { at });
-                self.wait_until(number, if delay == Millis::ZERO { due.min(self.now) } else { at });
+                self.wait_until(number, if delay == Millis::ZERO { due.min(at) } else { at });
             }
         }
         Ok(Answer::Released(self.standing(number)))
@@ -167,7 +167,7 @@ impl Model {
         let number = self.held(lease)?;
         let own = self.rows[&number].state.lease;
         let by = by.or(own).unwrap_or(self.settings_for(number).lease).max(Millis(1));
-        let until = self.now.plus(by);
+        let until = self.hand_over_at.plus(by);
         self.row(number).at = until;
         self.note(number, What::Extended { until });
         Ok(Answer::Extended(until))

@@ -24,7 +24,7 @@ impl Model {
             let Some(number) = due.first().copied() else { break };
             match self.rows[&number].state.phase {
                 Phase::Waiting => self.arrive(number),
-                Phase::Leased { .. } => self.fail(number),
+                Phase::Leased { .. } => self.fail(number, now),
                 Phase::Forwarding { .. } => self.send_on(number),
                 Phase::Spread(_) | Phase::Dead(_) | Phase::Finished(_) => unreachable!("it does not wake"),
             }
@@ -39,14 +39,15 @@ impl Model {
         }
     }
 
-    /// Lets a row wait for a time, which may have come already; at its expiry it wakes at the latest.
+    /// Lets a row wait for a time, which may have come already, but not before it is due; at its expiry it wakes at the
+    /// latest.
     pub fn wait_until(&mut self, number: Number, at: Timestamp) {
         let now = self.now;
         let row = self.row(number);
         row.state.phase = Phase::Waiting;
         row.table = Table::Live;
         row.ready_in = None;
-        row.at = at.min(row.expires_at());
+        row.at = at.max(row.state.due).min(row.expires_at());
         if row.at <= now {
             self.arrive(number);
         }
@@ -130,8 +131,8 @@ impl Model {
         }
     }
 
-    /// An attempt has failed.
-    pub fn fail(&mut self, number: Number) {
+    /// An attempt has failed at this time.
+    pub fn fail(&mut self, number: Number, at: Timestamp) {
         let retry = self.rows[&number].state.retry.unwrap_or_else(|| self.settings_for(number).retry);
         let row = self.row(number);
         row.state.failures += 1;
@@ -140,7 +141,7 @@ impl Model {
             return self.die(number, Reason::OutOfAttempts, None);
         }
         assert_eq!(retry.jitter_percent, 0, "the model knows nothing of jitter");
-        let again = self.now.plus(retry.wait(failures, 0));
+        let again = at.plus(retry.wait(failures, 0));
         self.note(number, What::Failed { again });
         self.wait_until(number, again);
     }

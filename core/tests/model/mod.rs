@@ -59,6 +59,10 @@ pub struct Sent {
 #[derive(Clone, Debug)]
 pub struct Model {
     pub now: Timestamp,
+    /// When the command that is being carried out was read.
+    pub from: Timestamp,
+    /// When what is handed over now reaches its consumer.
+    pub hand_over_at: Timestamp,
     pub opened_at: Timestamp,
     pub limits: Limits,
     pub create_on_use: bool,
@@ -84,6 +88,8 @@ impl Model {
     pub fn new(now: Timestamp, config: &ShardConfig) -> Model {
         Model {
             now,
+            from: now,
+            hand_over_at: now,
             opened_at: now,
             limits: config.limits,
             create_on_use: config.create_on_use,
@@ -103,9 +109,18 @@ impl Model {
 
     /// The process has restarted: what is ready was not written down, so it arrives again.
     pub fn reopen(&mut self, now: Timestamp) {
-        self.now = self.now.max(now);
+        self.now = now;
         self.opened_at = self.now;
         self.rows.values_mut().for_each(|row| row.ready_in = None);
+    }
+
+    /// The clock went back: what has come due and was not handed out waits for its time again.
+    pub fn go_back(&mut self, now: Timestamp) {
+        self.now = now;
+        self.opened_at = self.opened_at.min(now);
+        for row in self.rows.values_mut().filter(|row| row.at > now) {
+            row.ready_in = None;
+        }
     }
 
     /// Everything that happens by itself at the present time, and then consumers get what is ready.
@@ -195,7 +210,7 @@ impl Row {
     /// The delay that it was last given.
     pub fn delay(&self) -> Millis {
         let given = self.state.past.as_deref().and_then(|past| past.delay);
-        given.unwrap_or(Millis(self.state.due.as_millis() - self.state.scheduled_at.as_millis()))
+        given.unwrap_or(self.state.due.since(self.state.scheduled_at))
     }
 
     pub fn is_waiting(&self) -> bool {

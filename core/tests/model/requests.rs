@@ -2,15 +2,16 @@
 
 use punctual_core::store::{Key, Table};
 use punctual_core::{
-    Answer, Command, Death, Ending, Name, Overflow, Phase, Refused, Reply, Reschedule, Ruling, Schedule,
-    ScheduleOutcome, Scheduled, Selected, Shift, Standing, State, Task, Timestamp, What,
+    Answer, Command, Death, Ending, Millis, Name, Overflow, Phase, Refused, Reply, Reschedule, Ruling, Schedule,
+    ScheduleOutcome, Scheduled, Selected, Shift, Standing, State, Task, Timestamp, What, When,
 };
 
 use super::{LeadsTo, Model, Number, Row};
 
 impl Model {
-    /// Carries out a command.
-    pub fn handle(&mut self, command: Command) -> Reply {
+    /// Carries out a command that was read at this time.
+    pub fn handle(&mut self, command: Command, read_at: Timestamp) -> Reply {
+        self.from = read_at;
         match command {
             Command::Schedule(schedule) => self.schedule(*schedule),
             Command::Cancel { topic, id } => Ok(Answer::Cancelled(
@@ -69,7 +70,11 @@ impl Model {
         if settings.paused {
             return Err(Refused::TopicPaused(topic));
         }
-        let due = task.when.due(self.now);
+        let due = match task.when {
+            When::At(at) => at.max(self.now),
+            When::After(Millis::ZERO) => self.now,
+            When::After(delay) => self.from.plus(delay),
+        };
         if due <= self.now {
             for queue in settings.leads_to(&topic, task.routing_key.as_ref()) {
                 let settings = self.queues.get(&queue);
@@ -87,7 +92,7 @@ impl Model {
         let settings = &self.topics[&topic];
         let state = State {
             phase: Phase::Waiting,
-            scheduled_at: self.now,
+            scheduled_at: self.from.min(due),
             due,
             priority: task.priority.unwrap_or(settings.priority),
             ttl: task.ttl.or(settings.ttl),
@@ -171,11 +176,11 @@ impl Model {
 
     /// Moves a waiting row and says when it is due.
     pub fn shift(&mut self, number: Number, shift: Option<Shift>, priority: Option<u32>) -> Timestamp {
-        let now = self.now;
+        let (now, from) = (self.now, self.from);
         let row = self.row(number);
         row.state.priority = priority.unwrap_or(row.state.priority);
         if let Some(shift) = shift {
-            row.state.due = shift.apply(row.at, now);
+            row.state.due = shift.apply(row.at, now, from);
             row.at = row.state.due;
         }
         row.ready_in = None;

@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 use punctual_core::store::{Batch, Claim, Fence, ShardId, Store};
 use punctual_core::{
-    Board, Clock, Command, Forward, Lease, Limits, Millis, Name, Reply, Request, Reserve, Shard, ShardConfig, Timestamp,
+    Board, Clock, Command, Forward, Lease, Limits, Millis, Name, Output, Reply, Request, Reserve, Shard, ShardConfig,
+    Timestamp,
 };
 use punctual_memory::MemoryStore;
 
@@ -131,6 +132,7 @@ impl Pair {
                 self.jump(self.now, commands, &[]);
             }
             Act::Jump(by) => self.pass(Millis(*by)),
+            Act::Back(by) => self.go_back(Millis(*by)),
             Act::Walk(by) => self.walk(self.now.plus(Millis(*by))),
             Act::Carry(how) => self.carry(*how),
             Act::Commit => self.commit_all(),
@@ -158,13 +160,16 @@ impl Pair {
         let moved = self.now != now;
         self.now = now;
         self.model.now = now;
+        // Hand-overs take a while, now and then.
+        self.model.hand_over_at = now.plus(Millis(self.replies % 3));
         self.model.wake();
         let mut expected: BTreeMap<u64, Reply> = BTreeMap::new();
         let mut requests = Vec::new();
         for (command, for_model) in commands {
             self.replies += 1;
-            requests.push(Request { command, reply: self.replies });
-            expected.insert(self.replies, self.model.handle(for_model));
+            let read_at = self.read_at();
+            requests.push(Request { command, reply: self.replies, read_at });
+            expected.insert(self.replies, self.model.handle(for_model, read_at));
         }
         let polls = requests.is_empty() && !moved;
         for reserving in reserves {
@@ -179,7 +184,7 @@ impl Pair {
         let lag = if std::mem::take(&mut self.model.forgot) { 0 } else { self.lag };
         let briefest = self.model.briefest_keeping();
         let is_old = |flight: &Flight| flight.now.plus(briefest) <= now;
-        self.commit_down_to(if self.in_flight.front().is_some_and(is_old) { 0 } else { lag });
+        self.commit_down_to(if self.in_flight.iter().any(is_old) { 0 } else { lag });
 
         let mut actual: BTreeMap<u64, Reply> = BTreeMap::new();
         let mut forwards = Vec::new();
@@ -187,8 +192,7 @@ impl Pair {
         let mut steps = 0;
         loop {
             let requests = std::mem::take(&mut requests);
-            let output =
-                self.shard.step(self.now, requests, &*self.store, &mut self.board).expect("the memory store works");
+            let output = self.step(requests);
             let leases = translate::leases(&output.answers, &expected);
             actual.extend(output.answers);
             forwards.extend(output.forwards.iter().cloned());
@@ -223,6 +227,27 @@ impl Pair {
         self.commit_down_to(self.lag);
     }
 
+    /// A step of the shard, with what it hands over reaching its consumer when the model thinks so.
+    fn step(&mut self, requests: Vec<Request<u64>>) -> Output<u64> {
+        let mut needs = self.shard.prepare(self.now, requests, &self.board);
+        while !needs.is_empty() {
+            needs = self.shard.supply(needs.read(&*self.store, SHARD).expect("the memory store works"));
+        }
+        self.shard.apply(self.model.hand_over_at);
+        self.shard.serve(&mut self.board, self.now);
+        self.shard.finish()
+    }
+
+    /// When the next request was read: some have waited for their step, and some were read a fraction of a
+    /// millisecond ago, which is rounded up.
+    fn read_at(&self) -> Timestamp {
+        match self.replies % 3 {
+            0 => self.now,
+            1 => self.now.plus(Millis(1)),
+            _ => self.now.minus(Millis(2)),
+        }
+    }
+
     /// Lets time pass at once, but not while somebody waits who may be told that there is nothing in a step
     /// in which not everything has fired yet.
     fn pass(&mut self, length: Millis) {
@@ -233,6 +258,15 @@ impl Pair {
         }
         self.jump(until, vec![], &[]);
         self.tame();
+    }
+
+    /// The clock was wrong, and is set back.
+    fn go_back(&mut self, by: Millis) {
+        let now = self.now.minus(by);
+        if now < self.now {
+            self.model.go_back(now);
+            self.jump(now, vec![], &[]);
+        }
     }
 
     /// Moves to a time from event to event, as a node does.

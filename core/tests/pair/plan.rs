@@ -40,6 +40,8 @@ pub enum Act {
     Alone(Ask),
     /// Time passes and nobody looks.
     Jump(u64),
+    /// The clock is set back by so much.
+    Back(u64),
     /// Time passes and the shard is woken for everything that happens.
     Walk(u64),
     /// Dead letters are carried to their topics.
@@ -397,6 +399,7 @@ fn act(reopens: bool) -> impl Strategy<Value = Act> {
         4 => long_ask().prop_map(Act::Alone),
         5 => prop_oneof![20 => long(), 1 => Just(40 * DAY)].prop_map(Act::Jump),
         5 => long().prop_map(|by| Act::Walk(by.min(HOUR))),
+        2 => prop_oneof![20 => long(), 1 => Just(40 * DAY)].prop_map(Act::Back),
         3 => prop_oneof![4 => Just(Carrying::Deliver), 1 => Just(Carrying::Refuse), 1 => Just(Carrying::Forget)]
             .prop_map(Act::Carry),
         1 => Just(Act::Commit),

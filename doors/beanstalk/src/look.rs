@@ -117,7 +117,8 @@ impl Connection<'_> {
             self.output.word(Word::NotFound);
             return Ok(());
         };
-        let now = self.door.handle.now();
+        let handle = &self.door.handle;
+        let now = handle.now();
         let delivery = &task.delivery;
         let tube = delivery.queue.as_ref().unwrap_or(&task.topic);
         let ttr = match task.lease_time {
@@ -125,8 +126,8 @@ impl Connection<'_> {
             None => self.door.handle.queue(tube).await?.map(|queue| queue.settings).unwrap_or_default().lease,
         };
         let (state, left) = match &delivery.standing {
-            Standing::Scheduled { at } => (JobState::Delayed, at.since(now)),
-            Standing::Leased { until, .. } => (JobState::Reserved, until.since(now)),
+            Standing::Scheduled { at } => (JobState::Delayed, less_than(handle.until(*at))),
+            Standing::Leased { until, .. } => (JobState::Reserved, less_than(handle.until(*until).min(ttr))),
             Standing::Dead { .. } => (JobState::Buried, Millis::ZERO),
             Standing::Ready { .. } | Standing::Spread { .. } | Standing::Finished { .. } => {
                 (JobState::Ready, Millis::ZERO)
@@ -158,9 +159,9 @@ impl Connection<'_> {
         };
         let happened = self.door.handle.happened(name);
         let memory = self.door.tubes.memory(name);
-        let now = self.door.handle.now();
         let until = self.door.handle.queue(name).await?.and_then(|queue| queue.settings.paused_until);
-        let pause_left = until.map_or(Millis::ZERO, |until| until.since(now)).min(LONGEST_PAUSE);
+        let pause_left =
+            until.map_or(Millis::ZERO, |until| less_than(self.door.handle.until(until))).min(LONGEST_PAUSE);
         let told = memory.pause.filter(|pause| Some(pause.until) == until).map(|pause| pause.time);
         let count =
             |count: fn(&Tube) -> &AtomicU64| tube.as_ref().map_or(0, |tube| count(tube).load(Ordering::Relaxed));
@@ -232,7 +233,7 @@ impl Connection<'_> {
         if let Some(tube) = tube.filter(|tube| !tube.is_known()) {
             self.door.know(&tube).await;
         }
-        let until = handle.now().plus(millis(time));
+        let until = handle.after(millis(time));
         if time.is_zero() {
             handle.resume_queue(name).await?;
         } else {
@@ -314,6 +315,12 @@ impl Door {
 
 fn buried(tube: &Name) -> Listing {
     Listing::Dead { topic: None, queue: Some(tube.clone()), died: TimeRange::ALL }
+}
+
+/// What is left of a length of time that has begun is less than that, if only by a microsecond, and whole seconds are
+/// told of it: right after 10 it is 9.
+fn less_than(left: Millis) -> Millis {
+    Millis(left.0.saturating_sub(1))
 }
 
 fn duration(time: Millis) -> Duration {

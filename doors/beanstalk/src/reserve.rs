@@ -70,7 +70,7 @@ impl Connection<'_> {
             let now = self.door.handle.now();
             let warning = self.held.soonest(now, &self.round.leaving());
             let warning = warning.map(|end| Timestamp::from_millis(end.as_millis().saturating_sub(MARGIN.0)));
-            let timed_out = timeout.map_or(Timestamp::NEVER, |timeout| now.plus(millis(timeout)));
+            let timed_out = timeout.map_or(Timestamp::NEVER, |timeout| self.door.handle.after(millis(timeout)));
             let until = warning.map_or(timed_out, |warning| warning.min(timed_out)).max(now);
             match self.wait(1 + timeouts.len(), until).await? {
                 Ended::Node(Ok(deliveries)) if deliveries.is_empty() => {

@@ -19,7 +19,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use punctual_core::store::ShardId;
-use punctual_core::{Command, Request, Timestamp};
+use punctual_core::{Command, Millis, Request, Timestamp};
 use tokio::sync::oneshot;
 
 use crate::caller::{Caller, Outcome, Outcomes, Share};
@@ -74,12 +74,23 @@ impl Handle {
         self.shared.clock.now()
     }
 
+    /// The end of a length of time that begins now by the node's clock, never too soon. No time at all is over at once.
+    pub fn after(&self, length: Millis) -> Timestamp {
+        self.shared.clock.after(length)
+    }
+
+    /// How long it is until an instant, less than which it cannot be.
+    pub fn until(&self, at: Timestamp) -> Millis {
+        at.since(self.shared.clock.ceiling())
+    }
+
     /// Sends a command to one shard and waits for the answer.
     async fn ask(&self, shard: ShardId, command: Command) -> Outcome {
         let answer = async {
             self.shared.check()?;
             let (sender, receiver) = oneshot::channel();
-            let next = self.shared.inbox(shard).push(command, Caller::One(sender))?;
+            let request = self.shared.request(command, Caller::One(sender));
+            let next = self.shared.inbox(shard).push(request)?;
             if let Some(duty) = Duty::of(next, &self.shared, shard) {
                 duty.keep().await;
             }
@@ -117,10 +128,11 @@ impl Handle {
         let (shares, receiver) = Share::round(commands.len());
         let mut by_shard: Vec<Vec<Request<Caller>>> = self.shared.inboxes.iter().map(|_| Vec::new()).collect();
         let healthy = self.shared.check();
+        let read_at = self.shared.clock.ceiling();
         for (command, share) in commands.into_iter().zip(shares) {
             match healthy.clone().and(command) {
                 Ok((shard, command)) => {
-                    by_shard[usize::from(shard.0)].push(Request { command, reply: Caller::Share(share) });
+                    by_shard[usize::from(shard.0)].push(Request { command, reply: Caller::Share(share), read_at });
                 }
                 Err(error) => share.answer(Err(error)),
             }

@@ -14,8 +14,8 @@ pub(crate) use resting::{Turn, sleep_until};
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use punctual_core::Request;
 use punctual_core::store::Fence;
-use punctual_core::{Command, Request};
 
 use crate::caller::Caller;
 use crate::config::NodeConfig;
@@ -105,13 +105,13 @@ impl Inbox {
     }
 
     /// Puts a request in, if there is room.
-    pub fn push(&self, command: Command, caller: Caller) -> Result<Next, Error> {
+    pub fn push(&self, request: Request<Caller>) -> Result<Next, Error> {
         let mut state = lock(&self.state);
         state.check_door()?;
         if state.requests.len() >= self.room {
             return Err(Error::Overloaded);
         }
-        state.requests.push(Request { command, reply: caller });
+        state.requests.push(request);
         Ok(self.call(state))
     }
 
@@ -139,10 +139,10 @@ impl Inbox {
 
     /// Puts in what the node itself has to tell, also while it is stopping. If the shard is not
     /// here, it is dropped: what comes of that is looked after by timers in the shard.
-    pub fn tell(&self, command: Command, caller: Caller) {
+    pub fn tell(&self, errand: Request<Caller>) {
         let mut state = lock(&self.state);
         if !matches!(state.door, Door::Down(_)) {
-            state.errands.push(Request { command, reply: caller });
+            state.errands.push(errand);
             self.wake(state);
         }
     }

@@ -125,7 +125,7 @@ impl State {
             self.rest = Rest::Commit;
             return Err(None);
         }
-        let wait = sleep_until(plan.wake, clock);
+        let wait = sleep_until(plan.wake, clock.micros());
         if wait == Some(Duration::ZERO) {
             return Ok(Turn::Step(Vec::new(), settled));
         }
@@ -134,14 +134,14 @@ impl State {
     }
 }
 
-/// How long to sleep; `None` means until something happens.
+/// How long to sleep at this time; `None` means until something happens.
 ///
 /// Timestamps are whole milliseconds and the clock is finer: the sleep ends when the millisecond
 /// turns, not up to one later. Should it end a little early, the next one is so much shorter.
-pub(crate) fn sleep_until(wake: Timestamp, clock: &dyn Clock) -> Option<Duration> {
+pub(crate) fn sleep_until(wake: Timestamp, micros: u64) -> Option<Duration> {
     match wake {
         Timestamp::NEVER => None,
         Timestamp::ZERO => Some(Duration::ZERO),
-        wake => Some(Duration::from_micros((wake.as_millis() * 1_000).saturating_sub(clock.micros()))),
+        wake => Some(Duration::from_micros((wake.as_millis() * 1_000).saturating_sub(micros))),
     }
 }

@@ -32,6 +32,13 @@ settings! {
         inbox: usize = "16384";
     }
 
+    /// The machine's clock.
+    clock: ClockPart {
+        /// For how long a step of the clock forward, of more than a second, is doubted that the time since boot does not
+        /// confirm. Until then time runs on as if there had been none, since what has fired cannot be taken back.
+        doubt: Span = "30s";
+    }
+
     /// The embedded store.
     store: StorePart {
         /// How much memory recent rows and parts of runs may take. Beyond it a pending task costs at most 16 bytes.

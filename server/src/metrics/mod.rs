@@ -12,7 +12,7 @@ use punctual_almanac::Almanac;
 use punctual_beanstalk::counters::Counters;
 use punctual_core::{Name, QueueView, Scope, TopicView};
 use punctual_http::{Exposition, MetricsSource};
-use punctual_node::{Error, Handle};
+use punctual_node::{DoubtingClock, Error, Handle};
 
 use shown::Shown;
 use snapshot::Snapshot;
@@ -20,6 +20,7 @@ use snapshot::Snapshot;
 /// Where the numbers come from.
 pub struct Metrics {
     handle: Handle,
+    clock: Arc<DoubtingClock>,
     almanac: Arc<Almanac>,
     /// What the beanstalk door counts, if it is open.
     beanstalk: Option<Arc<Counters>>,
@@ -30,9 +31,16 @@ pub struct Metrics {
 
 impl Metrics {
     /// The numbers of a node, its store and its beanstalk door, with at most so many topics and queues by name.
-    pub fn new(handle: Handle, almanac: Arc<Almanac>, beanstalk: Option<Arc<Counters>>, most: usize) -> Arc<Metrics> {
+    pub fn new(
+        handle: Handle,
+        clock: Arc<DoubtingClock>,
+        almanac: Arc<Almanac>,
+        beanstalk: Option<Arc<Counters>>,
+        most: usize,
+    ) -> Arc<Metrics> {
         Arc::new(Metrics {
             handle,
+            clock,
             almanac,
             beanstalk,
             topics: Mutex::new(Shown::new(most)),
@@ -61,6 +69,7 @@ impl Metrics {
         let snapshot = Snapshot {
             is_ready: self.handle.ready().is_ok(),
             now: self.handle.now(),
+            clock_steps: self.clock.steps(),
             usage: self.almanac.usage(),
             beanstalk: self.beanstalk.clone(),
             total: total.unwrap_or_default(),

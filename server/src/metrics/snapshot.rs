@@ -18,6 +18,8 @@ use super::shown::OTHER;
 pub struct Snapshot {
     pub is_ready: bool,
     pub now: Timestamp,
+    /// Forward, and back.
+    pub clock_steps: (u64, u64),
     pub usage: Usage,
     pub beanstalk: Option<Arc<Counters>>,
     pub total: Total,
@@ -53,6 +55,10 @@ impl Snapshot {
         page.gauge("ready", "1 if the node answers, as /readyz says.", None, u64::from(self.is_ready));
         let up = self.now.as_millis().saturating_sub(self.stats.started_at.as_millis()) / 1_000;
         page.gauge("uptime", "How long the node has been running.", Some(Unit::Seconds), up);
+        let (forward, back) = self.clock_steps;
+        let steps = [("forward", forward), ("back", back)].map(|(way, count)| ([way.to_owned()], count));
+        let about = "Steps of the machine's clock of more than a second, followed or not.";
+        page.counters("clock_steps", about, ["direction"], &steps.into());
     }
 
     fn content(&self, page: &mut Page) {

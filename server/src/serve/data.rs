@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use punctual_almanac::{Almanac, Directory, OpenError};
-use punctual_node::SystemClock;
+use punctual_core::Clock;
 use punctual_wire::StoreSize;
 
 use crate::config::Config;
@@ -36,7 +36,7 @@ impl DataDirectory {
     }
 
     /// Opens the store, or begins one.
-    pub fn open_almanac(&self, config: &Config) -> Result<Almanac, Failure> {
+    pub fn open_almanac(&self, config: &Config, clock: Arc<dyn Clock>) -> Result<Almanac, Failure> {
         let place = self.path.join("almanac");
         let disk = Directory::open(&place).map_err(|error| {
             let place = place.display();
@@ -52,7 +52,7 @@ impl DataDirectory {
             sync: config.store.sync,
             ..defaults
         };
-        Almanac::open(Arc::new(disk), settings, Arc::new(SystemClock)).map_err(|error| match error {
+        Almanac::open(Arc::new(disk), settings, clock).map_err(|error| match error {
             OpenError::Io { what, error } => trouble(&what, &error),
             error => Failure::failed(error),
         })

@@ -22,10 +22,10 @@ use std::time::Duration;
 
 use punctual_almanac::Almanac;
 use punctual_beanstalk::Door;
-use punctual_core::ShardConfig;
+use punctual_core::{Clock, ClockStep, ShardConfig, StepFate};
 use punctual_http::{App, Hosts};
 use punctual_node::access::Access;
-use punctual_node::{Node, NodeConfig, SystemClock};
+use punctual_node::{DoubtingClock, Node, NodeConfig};
 use punctual_wire::Time;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
@@ -79,8 +79,9 @@ fn serve(effective: &Effective, export: Option<Export>) -> Result<(), Failure> {
         runtime.spawn(export.run());
     }
     let data = DataDirectory::open(&config.data)?;
-    let almanac = Arc::new(data.open_almanac(config)?);
-    let node = start_node(config, &almanac)?;
+    let clock = Arc::new(clock(config));
+    let almanac = Arc::new(data.open_almanac(config, Arc::clone(&clock) as _)?);
+    let node = start_node(config, &almanac, Arc::clone(&clock) as _)?;
 
     let beanstalk = match beanstalk {
         Some(socket) => Some((socket, Arc::new(beanstalk::door(config, node.handle())?))),
@@ -88,7 +89,7 @@ fn serve(effective: &Effective, export: Option<Export>) -> Result<(), Failure> {
     };
     let door = beanstalk.as_ref().map(|(_, door)| Arc::clone(door));
     let counters = door.as_ref().map(|door| Arc::clone(door.counters()));
-    let metrics = Metrics::new(node.handle(), Arc::clone(&almanac), counters, config.metrics.topics);
+    let metrics = Metrics::new(node.handle(), clock, Arc::clone(&almanac), counters, config.metrics.topics);
     let app = App {
         handle: node.handle(),
         access: Arc::clone(&access),
@@ -192,7 +193,26 @@ fn runtime(config: &Config) -> Result<Runtime, Failure> {
     runtime.map_err(|error| Failure::Failed(format!("the threads for connections could not be started: {error}")))
 }
 
-fn start_node(config: &Config, almanac: &Arc<Almanac>) -> Result<Node, Failure> {
+/// The machine's clock, which says in the log when it was set.
+fn clock(config: &Config) -> DoubtingClock {
+    let doubt = config.clock.doubt;
+    DoubtingClock::new(doubt.as_duration(), move |step: ClockStep| match step.fate {
+        StepFate::Followed => tracing::warn!(%step, "the clock was set back; what is not handed out waits for it"),
+        StepFate::Doubted => tracing::warn!(
+            %step, %doubt,
+            "the clock was set forward, which the time since boot does not confirm: nothing fires by it until it has \
+             stood there for as long as `clock.doubt` says"
+        ),
+        StepFate::Believed => {
+            tracing::warn!(%step, "the clock still stands where it was set forward to: it is followed now")
+        }
+        StepFate::Withdrawn => {
+            tracing::warn!(%step, "the clock was set forward for a while and is back: nothing has fired by it");
+        }
+    })
+}
+
+fn start_node(config: &Config, almanac: &Arc<Almanac>, clock: Arc<dyn Clock>) -> Result<Node, Failure> {
     let mut seed = [0; 8];
     getrandom::fill(&mut seed)
         .map_err(|error| Failure::Failed(format!("the system gives no random numbers: {error}")))?;
@@ -208,7 +228,7 @@ fn start_node(config: &Config, almanac: &Arc<Almanac>) -> Result<Node, Failure> 
         node.archive_every = config.archive.every.as_duration();
     }
     node.shard = shard;
-    Node::start(node, Arc::clone(almanac) as _, Arc::new(SystemClock)).map_err(Failure::failed)
+    Node::start(node, Arc::clone(almanac) as _, clock).map_err(Failure::failed)
 }
 
 fn limits(config: &Config) -> punctual_http::Limits {

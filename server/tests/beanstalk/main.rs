@@ -9,6 +9,7 @@ mod client;
 mod clients;
 mod conversation;
 mod crashes;
+mod exact;
 mod hostile;
 mod leaving;
 mod normal;

@@ -2,7 +2,7 @@
 
 use punctual_core::store::Key;
 use punctual_core::{
-    Answer, Command, Delivery, Ending, Lease, Name, Phase, Refused, Reply, Ruling, ScheduleOutcome, Standing,
+    Answer, Command, Delivery, Ending, Lease, Name, Phase, Refused, Reply, Ruling, ScheduleOutcome, Standing, Timestamp,
 };
 
 use super::Promise;
@@ -40,6 +40,7 @@ impl Context<'_> {
         command: &Command,
         reply: &Reply,
         task: Option<&Shadow>,
+        from: Timestamp,
     ) -> Vec<Guess> {
         let unchanged = || vec![guess.clone()];
         let row = match guess {
@@ -55,11 +56,11 @@ impl Context<'_> {
             (Command::Schedule(schedule), Ok(Answer::Scheduled(scheduled))) if itself => {
                 let number = scheduled.number;
                 match (&scheduled.outcome, row) {
-                    (ScheduleOutcome::Created { due }, None) => self.created(schedule, *due, number),
+                    (ScheduleOutcome::Created { due }, None) => self.created(schedule, *due, number, from),
                     (ScheduleOutcome::Replaced { due }, Some(row))
                         if schedule.task.replace && row.is_waiting() && row.state.attempts == 0 =>
                     {
-                        self.created(schedule, *due, number)
+                        self.created(schedule, *due, number, from)
                     }
                     (ScheduleOutcome::Existed(standing), Some(row))
                         if row.may_have(number) && is_true(standing, row, self.now) =>
@@ -90,7 +91,7 @@ impl Context<'_> {
                     changed.state.priority = change.priority.unwrap_or(changed.state.priority);
                     let told = itself.then_some(*due);
                     let moved = match change.shift {
-                        Some(shift) => self.shifted(&changed, shift, told),
+                        Some(shift) => self.shifted(&changed, shift, told, from),
                         None => Guess::row(changed),
                     };
                     let right = !itself || matches!(&moved, Guess::Row(row) if row.state.due == *due);
@@ -117,7 +118,7 @@ impl Context<'_> {
                 self.with_lease(guess, row, lease, reply, |row| self.end(row, Ending::Done))
             }
             (Command::Release { lease, back, priority }, reply) => {
-                self.with_lease(guess, row, lease, reply, |row| self.released(row, *back, *priority))
+                self.with_lease(guess, row, lease, reply, |row| self.released(row, *back, *priority, from))
             }
             (Command::Reject { lease, priority, .. }, reply) => {
                 self.with_lease(guess, row, lease, reply, |row| self.rejected(row, *priority))

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use punctual_core::store::{Change, Fence, Key, Place, Table};
 use punctual_core::{
-    Answer, Command, Matching, Name, Phase, QueueSettings, State, Sweep, SweepAction, Timestamp, TopicSettings,
+    Answer, Command, Matching, Name, Phase, QueueSettings, Shift, State, Sweep, SweepAction, Timestamp, TopicSettings,
 };
 
 use super::guess::Shadow;
@@ -26,7 +26,7 @@ pub struct Ledger {
     pub(super) maimed: BTreeSet<Name>,
     pub(super) tokens: BTreeSet<u64>,
     /// The last step that took effect.
-    pub(super) last: Option<(Fence, u64, Timestamp)>,
+    pub(super) last: Option<(Fence, u64)>,
 }
 
 /// A deletion that is under way.
@@ -152,7 +152,14 @@ impl Ledger {
     pub(super) fn begin_jobs(&mut self, record: &StepRecord) {
         for (tag, command) in &record.requests {
             match command {
-                Command::Sweep(sweep) => self.begin_sweep(*tag, sweep),
+                Command::Sweep(sweep) => {
+                    let mut sweep = sweep.clone();
+                    // However many steps it takes, a delay counts from when it was asked for.
+                    if let SweepAction::Shift(shift @ Shift::In(_)) = &mut sweep.action {
+                        *shift = Shift::To(shift.apply(Timestamp::ZERO, record.now, record.counts_from(*tag)));
+                    }
+                    self.begin_sweep(*tag, &sweep);
+                }
                 // Refused at once if there is something and it was not forced.
                 Command::DeleteTopic { name, .. } if !matches!(record.answers.get(tag), Some(Err(_))) => {
                     self.deletions.insert(*tag, Deletion::Topic(name.clone()));

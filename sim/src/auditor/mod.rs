@@ -116,12 +116,6 @@ impl Auditor {
         self.ledgers.values().flat_map(|ledger| &ledger.rows)
     }
 
-    /// The latest time that a shard has had.
-    pub fn latest(&self) -> Timestamp {
-        let times = self.ledgers.values().filter_map(|ledger| ledger.last.map(|(_, _, now)| now));
-        times.max().unwrap_or(Timestamp::ZERO)
-    }
-
     /// A step took effect: it is in the store, whether or not anybody gets to know.
     pub fn took_effect(&mut self, record: &StepRecord) {
         if self.violation.is_some() {
@@ -210,8 +204,9 @@ impl Auditor {
                 about.as_ref().is_some_and(|about| about == key || about.of_task() == *key || *about == key.of_task());
             let Some(reply) = record.answers.get(tag).filter(|_| concerns) else { continue };
             let about = about.expect("it concerns this row");
+            let from = record.counts_from(*tag);
             let next: Vec<Guess> =
-                guesses.iter().flat_map(|guess| context.answered(guess, &about, command, reply, task)).collect();
+                guesses.iter().flat_map(|guess| context.answered(guess, &about, command, reply, task, from)).collect();
             if next.is_empty() {
                 let what = format!("{command:?} was answered {reply:?}, but the row can only be one of {guesses:?}");
                 return Err((answers::promise_of(command, reply), subject_text, what));
@@ -315,22 +310,22 @@ impl Auditor {
 
 type Verdict = Result<(), (Promise, String, String)>;
 
-/// The steps of a shard take effect in their order, under rising fences, and its time is the clock's.
+/// The steps of a shard take effect in their order, under rising fences, and its time is the clock's: the right time where
+/// the clock is right.
 fn check_order(ledger: &mut Ledger, record: &StepRecord) -> Verdict {
     let broken = |promise, what: String| Err((promise, String::new(), what));
-    if let Some((fence, step, now)) = ledger.last {
-        if (record.fence, record.step) <= (fence, step) {
-            return broken(Promise::OneHolder, format!("{:?} took effect after {fence:?} step {step}", record.fence));
-        }
-        if record.fence == fence && record.now < now {
-            return broken(Promise::NeverEarly, format!("the shard's time went back from {now} to {}", record.now));
-        }
+    if let Some((fence, step)) = ledger.last.filter(|last| (record.fence, record.step) <= *last) {
+        return broken(Promise::OneHolder, format!("{:?} took effect after {fence:?} step {step}", record.fence));
     }
-    if record.now > record.clock {
-        let what = format!("the shard's time is {}, but the clock never showed more than {}", record.now, record.clock);
+    if record.now != record.clock {
+        let what = format!("the shard's time is {}, but that of its node is {}", record.now, record.clock);
         return broken(Promise::NeverEarly, what);
     }
-    ledger.last = Some((record.fence, record.step, record.now));
+    if let Some(truth) = record.truth.filter(|truth| *truth != record.now) {
+        let what = format!("the shard's time is {}, though its clock was right and showed {truth}", record.now);
+        return broken(Promise::NeverEarly, what);
+    }
+    ledger.last = Some((record.fence, record.step));
     Ok(())
 }
 

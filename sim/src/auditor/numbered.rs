@@ -44,7 +44,7 @@ impl Context<'_> {
                 let mut row = row.clone();
                 row.keep_delay();
                 row.state.past_mut().replays += 1;
-                vec![self.shifted(&row, Shift::In(Millis::ZERO), None)]
+                vec![self.shifted(&row, Shift::In(Millis::ZERO), None, self.now)]
             }
             (Err(Refused::NothingThere), None, None) => vec![guess.clone()],
             (Err(Refused::NothingThere), ..) if guess.is_unnumbered() => vec![guess.clone()],

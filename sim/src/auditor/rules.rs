@@ -126,7 +126,7 @@ impl Context<'_> {
         let mut next = Vec::new();
         match &row.state.phase {
             Phase::Waiting if row.at <= self.now => self.arrive(row, &mut next),
-            Phase::Leased { .. } if row.at <= self.now => next.extend(self.fail(row)),
+            Phase::Leased { .. } if row.at <= self.now => next.extend(self.fail(row, self.now)),
             Phase::Forwarding { death, .. } if row.at <= self.now => {
                 let mut sent = row.clone();
                 let dead_for = self.now.since(death.at).0;
@@ -212,8 +212,8 @@ impl Context<'_> {
         Guess::row(dead)
     }
 
-    /// An attempt failed.
-    fn fail(&self, row: &Candidate) -> Vec<Guess> {
+    /// An attempt failed at this time.
+    fn fail(&self, row: &Candidate, at: Timestamp) -> Vec<Guess> {
         let own = row.state.retry.map(|retry| vec![retry]);
         let queues = || self.queue(row.state.queue.as_ref()).into_iter().map(|queue| queue.retry).collect();
         let policies: Vec<Retry> = own.unwrap_or_else(queues);
@@ -229,7 +229,7 @@ impl Context<'_> {
             let longest = Millis(wait.0 + wait.0 * u64::from(policy.jitter_percent) / 100);
             failed.state.phase = Phase::Waiting;
             let within = |at: Timestamp| at.max(failed.state.due).min(failed.state.expires_at());
-            (failed.at, failed.latest) = (within(self.now.plus(wait)), within(self.now.plus(longest)));
+            (failed.at, failed.latest) = (within(at.plus(wait)), within(at.plus(longest)));
             next.push(Guess::row(failed));
         }
         next
@@ -259,15 +259,15 @@ impl Context<'_> {
     }
 
     /// A task that was just taken.
-    pub fn created(&self, schedule: &Schedule, due: Timestamp, number: u64) -> Vec<Guess> {
+    pub fn created(&self, schedule: &Schedule, due: Timestamp, number: u64, from: Timestamp) -> Vec<Guess> {
         let task = &schedule.task;
-        if due != task.when.due(self.now) {
+        if due != task.when.due(self.now, from) {
             return Vec::new();
         }
         let make = |topic: TopicSettings| {
             let state = State {
                 phase: Phase::Waiting,
-                scheduled_at: self.now,
+                scheduled_at: from.min(due),
                 due,
                 priority: task.priority.unwrap_or(topic.priority),
                 ttl: task.ttl.or(topic.ttl),
@@ -307,16 +307,16 @@ impl Context<'_> {
 
     /// What a shift makes of a row. If it failed in this very step, the auditor does not know how long its jitter
     /// was: then the due time that was `told`, or that the row has after the step, counts if it is possible.
-    pub fn shifted(&self, row: &Candidate, shift: Shift, told: Option<Timestamp>) -> Guess {
+    pub fn shifted(&self, row: &Candidate, shift: Shift, told: Option<Timestamp>, from: Timestamp) -> Guess {
         let mut moved = row.clone();
-        let (earliest, latest) = (shift.apply(row.at, self.now), shift.apply(row.latest, self.now));
+        let (earliest, latest) = (shift.apply(row.at, self.now, from), shift.apply(row.latest, self.now, from));
         let possible = |due: &Timestamp| (earliest..=latest).contains(due);
         let at = told.into_iter().chain(self.due_after).find(possible).unwrap_or(earliest);
         moved.state.due = at;
         self.wait_until(moved, at)
     }
 
-    pub fn released(&self, row: &Candidate, back: Back, priority: Option<u32>) -> Vec<Guess> {
+    pub fn released(&self, row: &Candidate, back: Back, priority: Option<u32>, from: Timestamp) -> Vec<Guess> {
         let mut row = row.clone();
         row.state.priority = priority.unwrap_or(row.state.priority);
         if back != Back::Abandoned {
@@ -327,9 +327,9 @@ impl Context<'_> {
         }
         let due = row.state.due.min(self.now);
         match back {
-            Back::Retry => self.fail(&row),
+            Back::Retry => self.fail(&row, from),
             Back::After(Millis::ZERO) | Back::Abandoned => vec![self.wait_until(row, due)],
-            Back::After(delay) => vec![self.wait_until(row, self.now.plus(delay))],
+            Back::After(delay) => vec![self.wait_until(row, from.plus(delay))],
         }
     }
 
@@ -371,7 +371,7 @@ impl Context<'_> {
                     return Vec::new();
                 }
                 match action {
-                    SweepAction::Shift(shift) => vec![self.shifted(row, shift, None)],
+                    SweepAction::Shift(shift) => vec![self.shifted(row, shift, None, self.now)],
                     _ => self.end(row, Ending::Cancelled),
                 }
             }

@@ -49,7 +49,7 @@ pub(crate) async fn reserve(State(app): State<Shared>, caller: Caller, body: Jso
     }
     let consumer = maybe_name("consumer", asked.consumer.as_deref())?;
     let consumer = consumer.unwrap_or_else(|| Name::new(ANONYMOUS).expect("it is a name"));
-    let until = app.handle.now().plus(wait);
+    let until = app.handle.after(wait);
     let lease = asked.lease.map(translate::millis);
     let choice = Choice::default();
     let reserve = app.handle.reserve(Reserve { queues, max, lease, until, consumer, choice });

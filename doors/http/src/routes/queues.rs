@@ -114,7 +114,7 @@ pub(crate) async fn pause(
     let until = match (pause.until, pause.length) {
         (Some(_), Some(_)) => return Err(Fault::new(Code::Invalid, "only one of `until` and `for` can be given")),
         (Some(until), None) => Some(translate::timestamp(until)),
-        (None, Some(length)) => Some(app.handle.now().plus(translate::millis(length))),
+        (None, Some(length)) => Some(app.handle.after(translate::millis(length))),
         (None, None) => None,
     };
     let settings = app.handle.pause_queue(&queue, until).await?;

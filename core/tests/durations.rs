@@ -1,0 +1,151 @@
+//! Lengths of time count from when their request was read, rounded up: nothing is over sooner than it was asked for.
+
+#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
+
+mod center;
+
+use center::{Center, SHARD, at, name, task};
+use punctual_core::{
+    Answer, Back, Backoff, Command, Lease, Matching, Millis, QueueSettings, Reply, Request, Reschedule, Retry, Ruling,
+    Schedule, ScheduleOutcome, Scope, Shift, Standing, Sweep, SweepAction, Timestamp,
+};
+
+/// What a command that was read at this time is answered, in a step at the center's time.
+fn ask_read_at(center: &mut Center, command: Command, read_at: Timestamp) -> Reply {
+    step(center, vec![Request { command, reply: u64::MAX, read_at }], center.now())
+}
+
+fn step(center: &mut Center, requests: Vec<Request<u64>>, hand_over_at: Timestamp) -> Reply {
+    let mut needs = center.shard.prepare(center.now(), requests, &center.board);
+    while !needs.is_empty() {
+        needs = center.shard.supply(needs.read(&*center.store, SHARD).unwrap());
+    }
+    center.shard.apply(hand_over_at);
+    let now = center.now();
+    center.shard.serve(&mut center.board, now);
+    let output = center.shard.finish();
+    punctual_core::store::Store::commit(&*center.store, output.batch.into_iter().collect()).unwrap();
+    center.shard.committed(output.step);
+    output.answers.into_iter().map(|(_, reply)| reply).next().unwrap_or(Err(punctual_core::Refused::NothingThere))
+}
+
+fn schedule(center: &mut Center, id: &str, delay: u64, read_at: Timestamp) -> Timestamp {
+    let schedule = Schedule { task: task(id, delay), id: name(id), id_is_new: false };
+    match ask_read_at(center, Command::Schedule(Box::new(schedule)), read_at) {
+        Ok(Answer::Scheduled(scheduled)) => match scheduled.outcome {
+            ScheduleOutcome::Created { due } => due,
+            other => panic!("{other:?}"),
+        },
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_delay_counts_from_when_its_request_was_read() {
+    let mut center = Center::new();
+    center.tick(50);
+    // Read a fraction of a millisecond ago, which is rounded up; and a while ago, when no step could be made.
+    assert_eq!(schedule(&mut center, "fresh", 10, at(51)), at(61));
+    assert_eq!(schedule(&mut center, "waited", 10, at(30)), at(40));
+    assert_eq!(center.delay("fresh"), Millis(10));
+    assert_eq!(center.delay("waited"), Millis(10));
+    assert_eq!(center.take_ids(), ["waited"]);
+    center.pass(10);
+    assert_eq!(center.take_ids(), Vec::<String>::new());
+    center.pass(1);
+    assert_eq!(center.take_ids(), ["fresh"]);
+}
+
+#[test]
+fn no_delay_at_all_does_not_wait_for_the_millisecond_to_turn() {
+    let mut center = Center::new();
+    assert_eq!(schedule(&mut center, "now", 0, at(1)), at(0));
+    assert_eq!(center.take_ids(), ["now"]);
+}
+
+#[test]
+fn a_request_that_a_wrong_clock_read_counts_from_its_step() {
+    let mut center = Center::new();
+    assert_eq!(schedule(&mut center, "1", 10, at(3_600_000)), at(11));
+}
+
+#[test]
+fn rescheduling_by_a_delay_counts_from_when_it_was_read() {
+    let mut center = Center::new();
+    center.schedule(task("1", 1_000));
+    let change = |delay| {
+        let (topic, id) = (name("t"), name("1"));
+        let shift = Some(Shift::In(Millis(delay)));
+        Command::Reschedule(Box::new(Reschedule { topic, id, shift, priority: None, body: None }))
+    };
+    let moved = |due| Ok(Answer::Rescheduled(Ruling::Done(due)));
+    assert_eq!(ask_read_at(&mut center, change(20), at(1)), moved(at(21)));
+    assert_eq!(ask_read_at(&mut center, change(0), at(1)), moved(at(0)));
+}
+
+#[test]
+fn a_sweep_gives_all_tasks_the_delay_that_was_asked_for_however_long_it_takes() {
+    let mut center = Center::new();
+    for id in 0..600 {
+        center.schedule(task(&id.to_string(), 1_000).key(name("k")));
+    }
+    let sweep = Sweep {
+        matching: Matching::Key { key: name("k"), topic: None },
+        within: Scope::ALL,
+        action: SweepAction::Shift(Shift::In(Millis(20))),
+        dry_run: false,
+    };
+    let request = Request { command: Command::Sweep(Box::new(sweep)), reply: u64::MAX, read_at: at(1) };
+    _ = step(&mut center, vec![request], at(0));
+    for _ in 0..5 {
+        center.pass(1);
+    }
+    assert!((0..600).all(|id| center.standing(&id.to_string()) == Some(Standing::Scheduled { at: at(21) })));
+}
+
+#[test]
+fn a_lease_counts_from_the_hand_over() {
+    let mut center = Center::new();
+    center.put_queue("t", QueueSettings { lease: Millis(100), ..QueueSettings::default() });
+    center.schedule(task("1", 0));
+    let reserve = punctual_core::Reserve {
+        queues: vec![name("t")],
+        max: 1,
+        lease: None,
+        until: at(1_000),
+        consumer: name("c"),
+        choice: punctual_core::Choice::InTurn,
+    };
+    center.board.post(reserve, u64::MAX);
+    center.tick(5);
+    let lease = match step(&mut center, Vec::new(), at(45)) {
+        Ok(Answer::Reserved(mut deliveries)) => {
+            assert_eq!(deliveries[0].until, at(145), "what the hand-over takes is not the consumer's time");
+            deliveries.remove(0).lease
+        }
+        other => panic!("{other:?}"),
+    };
+    let extend = Request { command: Command::Extend { lease, by: Some(Millis(200)) }, reply: u64::MAX, read_at: at(6) };
+    assert_eq!(step(&mut center, vec![extend], at(50)), Ok(Answer::Extended(at(250))));
+}
+
+#[test]
+fn given_back_for_a_time_it_counts_from_when_that_was_read() {
+    let mut center = Center::new();
+    let retry = Retry { attempts: 5, backoff: Backoff::Fixed(Millis(40)), jitter_percent: 0 };
+    center.put_queue("t", QueueSettings { lease: Millis(1_000), retry, ..QueueSettings::default() });
+    center.schedule(task("1", 0));
+    let mut give_back = |back| {
+        let lease: Lease = center.take_one().lease;
+        let now = center.now();
+        let said = ask_read_at(&mut center, Command::Release { lease, back, priority: None }, now.plus(Millis(1)));
+        center.pass(1_000);
+        (said, now)
+    };
+    let (said, now) = give_back(Back::After(Millis(30)));
+    assert_eq!(said, Ok(Answer::Released(Standing::Scheduled { at: now.plus(Millis(31)) })));
+    let (said, now) = give_back(Back::Retry);
+    assert_eq!(said, Ok(Answer::Released(Standing::Scheduled { at: now.plus(Millis(41)) })));
+    let (said, _) = give_back(Back::After(Millis::ZERO));
+    assert!(matches!(said, Ok(Answer::Released(Standing::Ready { .. }))), "{said:?}");
+}
