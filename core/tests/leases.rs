@@ -290,7 +290,7 @@ fn who_waits_for_nothing_is_kept_while_a_shard_reads_what_is_overdue_and_not_for
     }
     center.tick(1);
     center.open_again();
-    let reply = center.post_only(&["t"], 0);
+    let reply = center.post_only(&["t"], 1, 0);
     center.step_once();
     assert!(center.given(reply).is_none(), "there may be something among what was not read");
     center.tick(5_000);

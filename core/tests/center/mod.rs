@@ -183,11 +183,6 @@ impl Center {
         reply
     }
 
-    /// Puts a consumer on the board, and no step is taken.
-    pub fn post_only(&mut self, queues: &[&str], millis: u64) -> u64 {
-        self.post(queues, 1, millis, "consumer", Choice::InTurn)
-    }
-
     /// Takes one step, whether or not there is more to do.
     pub fn step_once(&mut self) {
         self.step(Vec::new());
@@ -201,18 +196,12 @@ impl Center {
         deliveries.into_iter().map(|delivery| delivery.id.to_string()).collect()
     }
 
-    fn post(&mut self, queues: &[&str], max: usize, millis: u64, consumer: &str, choice: Choice) -> u64 {
-        let reply = self.post_for(queues, max, millis, consumer, choice);
-        self.settle();
-        reply
-    }
-
     /// Puts a consumer on the board and takes no step.
     pub fn post_only(&mut self, queues: &[&str], max: usize, millis: u64) -> u64 {
-        self.post_for(queues, max, millis, "consumer", Choice::InTurn)
+        self.post(queues, max, millis, "consumer", Choice::InTurn)
     }
 
-    fn post_for(&mut self, queues: &[&str], max: usize, millis: u64, consumer: &str, choice: Choice) -> u64 {
+    fn post(&mut self, queues: &[&str], max: usize, millis: u64, consumer: &str, choice: Choice) -> u64 {
         self.next_reply += 1;
         let reserve = Reserve {
             queues: queues.iter().map(|queue| name(queue)).collect(),
