@@ -36,8 +36,8 @@ pub fn show(effective: &Effective, sockets: &[Socket], beanstalk: Option<&Socket
         true => "no tokens: whoever reaches it may do everything\n".to_owned(),
         false => format!("every request needs a token of {}\n", config.tokens().display()),
     };
-    let is_reached = sockets.iter().any(|socket| !socket.address.ip().to_canonical().is_loopback());
-    if is_reached && config.http.hosts.is_none() {
+    let is_exposed = sockets.iter().any(|socket| socket.place.is_exposed());
+    if is_exposed && config.http.hosts.is_none() {
         text += "asked for by its addresses only; --http-hosts says by which names, too\n";
     }
     if let Some(socket) = sockets.first() {

@@ -31,7 +31,7 @@ pub enum Place {
 
 impl Place {
     /// Whether other machines reach it.
-    fn is_exposed(&self) -> bool {
+    pub fn is_exposed(&self) -> bool {
         match self {
             Place::Address(address) => !address.ip().to_canonical().is_loopback(),
             Place::Unix(_) => false,
