@@ -71,9 +71,17 @@ impl Client {
     }
 
     /// The work is not done, and somebody else may try: `after` a time of your choice, or, without, by the retry
-    /// policy, in which case the attempt counts as failed. Answers where the delivery stands now.
-    pub async fn release(&self, lease: &str, after: Option<Span>, priority: Option<u32>) -> Result<Standing, Error> {
-        let settled = self.settle_one(Action { after, priority, ..Action::new(Do::Release, lease) }).await?;
+    /// policy, in which case the attempt counts as failed. The note stays with the task. Answers where the delivery
+    /// stands now.
+    pub async fn release(
+        &self,
+        lease: &str,
+        after: Option<Span>,
+        priority: Option<u32>,
+        note: Option<&str>,
+    ) -> Result<Standing, Error> {
+        let note = note.map(str::to_owned);
+        let settled = self.settle_one(Action { after, priority, note, ..Action::new(Do::Release, lease) }).await?;
         settled.standing.ok_or_else(|| missing("standing"))
     }
 
@@ -83,7 +91,8 @@ impl Client {
         self.settle_one(Action { note, ..Action::new(Do::Reject, lease) }).await.map(|_| ())
     }
 
-    /// The work takes longer: so long from now, or, without, as long as the queue gives. Answers the new end.
+    /// The work takes longer: so long from now, or, without, as long as the task or its queue gives, and no longer than
+    /// these allow. Answers the new end.
     pub async fn extend(&self, lease: &str, by: Option<Span>) -> Result<Time, Error> {
         let settled = self.settle_one(Action { after: by, ..Action::new(Do::Extend, lease) }).await?;
         settled.until.ok_or_else(|| missing("until"))

@@ -125,7 +125,13 @@ impl Task {
         self
     }
 
-    /// A task of the same id that was not handed out yet gives way to this one.
+    /// How long a lease on it lasts at most, whoever asks for more, if that is less than its queue allows.
+    pub fn max_lease(mut self, longest: Duration) -> Task {
+        self.0.max_lease = Some(longest.into());
+        self
+    }
+
+    /// A task of the same id that was not handed out yet, or is finished, gives way to this one.
     pub fn replace(mut self) -> Task {
         self.0.replace = true;
         self
@@ -164,11 +170,12 @@ mod tests {
     fn all_that_is_said_of_a_task_is_sent() {
         let task = Task::new("t").id("i").key("k").routing_key("a.b").priority(3).header("x", "y").replace();
         let task = task.time_to_live(Duration::from_secs(9)).retry(Retry::default()).lease(Duration::from_secs(300));
+        let task = task.max_lease(Duration::from_secs(600));
         let task = NewTask::from(task);
         let json = serde_json::to_value(&task).unwrap();
         let expected = serde_json::json!({
             "topic": "t", "id": "i", "key": "k", "routing_key": "a.b", "priority": 3, "headers": {"x": "y"},
-            "replace": true, "ttl": "9s", "lease": "5m",
+            "replace": true, "ttl": "9s", "lease": "5m", "max_lease": "10m",
             "retry": {"attempts": 5, "backoff": {"first": "1s", "longest": "1h"}, "jitter_percent": 10},
         });
         assert_eq!(json, expected);

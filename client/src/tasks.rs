@@ -3,8 +3,8 @@
 use bytes::{BufMut, Bytes, BytesMut};
 use http::Method;
 use punctual_wire::{
-    Answer, BatchResults, CancelOutcome, Cancelled, List, NewTask, Page, Problem, Reschedule, Rescheduled,
-    ScheduleOutcome, Scheduled, ShiftKey, Standing, Swept, TaskInfo, Time,
+    Answer, BatchResults, CancelOutcome, Cancelled, List, NewTask, Page, Problem, Reschedule, Rescheduled, Revoke,
+    Revoked, ScheduleOutcome, Scheduled, ShiftKey, Standing, Swept, TaskInfo, Time,
 };
 use ulid::Ulid;
 
@@ -155,6 +155,16 @@ impl Client {
         self.verb_on_task(topic, id, "purge", queue).await
     }
 
+    /// Ends the lease on a delivery, whoever holds it; answers where it stands now. That nobody holds it is a problem
+    /// with the code `lease-lost`.
+    pub async fn revoke(&self, topic: &str, id: &str, queue: Option<&str>, revoke: Revoke) -> Result<Standing, Error> {
+        let query: Vec<(&str, &str)> = queue.map(|queue| ("queue", queue)).into_iter().collect();
+        let path = task_path(topic, id).verb("revoke").query(&query)?;
+        // A second attempt might meet the consumer that has it next.
+        let revoked: Revoked = self.tell(Method::POST, path, &revoke, Repeat::Unsent).await?;
+        Ok(revoked.standing)
+    }
+
     async fn verb_on_task(&self, topic: &str, id: &str, verb: &str, queue: Option<&str>) -> Result<(), Error> {
         let query: Vec<(&str, &str)> = queue.map(|queue| ("queue", queue)).into_iter().collect();
         let path = task_path(topic, id).verb(verb).query(&query)?;
@@ -189,6 +199,7 @@ fn name(mut task: NewTask) -> (NewTask, bool) {
 fn settle_name(mut scheduled: Scheduled, named: bool) -> Scheduled {
     if named && scheduled.outcome == ScheduleOutcome::Existed {
         scheduled.outcome = ScheduleOutcome::Created;
+        scheduled.hint = None;
         if let Some(Standing::Scheduled { at }) = scheduled.standing.take() {
             scheduled.due = Some(at);
         }
@@ -266,6 +277,7 @@ mod tests {
             outcome: ScheduleOutcome::Existed,
             due: None,
             standing: Some(Standing::Scheduled { at: Time(7) }),
+            hint: Some("take another id".into()),
         };
         let settled = settle_name(existed.clone(), true);
         assert_eq!((settled.outcome, settled.due, settled.standing), (ScheduleOutcome::Created, Some(Time(7)), None));

@@ -66,7 +66,7 @@ impl Queue {
         }
         let words = match (what, &action["after"], &action["note"]) {
             ("release", Value::String(after), _) => format!("release after {after}"),
-            ("reject", _, Value::String(note)) => format!("reject: {note}"),
+            ("release" | "reject", _, Value::String(note)) => format!("{what}: {note}"),
             (what, ..) => what.to_owned(),
         };
         self.said.lock().unwrap().entry(lease.to_owned()).or_default().push(words);
@@ -144,10 +144,10 @@ async fn each_outcome_of_a_handler_is_told_to_the_server() {
     queue.settled(5).await;
     let summary = started.stop().await;
     assert_eq!(queue.said("done"), ["acknowledge"]);
-    assert_eq!(queue.said("error"), ["release"]);
+    assert_eq!(queue.said("error"), ["release: invalid digit found in string"]);
     assert_eq!(queue.said("later"), ["release after 7s"]);
     assert_eq!(queue.said("never"), ["reject: no such order"]);
-    assert_eq!(queue.said("panic"), ["release"]);
+    assert_eq!(queue.said("panic"), ["release: the handler panicked: a handler may panic"]);
     assert_eq!((summary.done, summary.failed, summary.rejected, summary.panicked), (1, 3, 1, 1));
 }
 
@@ -235,6 +235,29 @@ async fn leases_are_extended_while_a_handler_runs() {
     let said = queue.said("slow");
     assert!(said.len() >= 4 && said[..said.len() - 1].iter().all(|word| word == "extend"), "{said:?}");
     assert_eq!((said.last().unwrap().as_str(), summary.done, summary.lost), ("acknowledge", 1, 0));
+}
+
+#[tokio::test]
+async fn a_lease_is_as_long_as_the_task_says_and_is_extended_by_as_much() {
+    let queue = Queue::default();
+    queue.put("own", 1);
+    queue.ready.lock().unwrap()[0]["lease_time"] = json!("600ms");
+    let stub = queue.serve().await;
+    let slow = |_| async {
+        tokio::time::sleep(Duration::from_millis(900)).await;
+        Ok(())
+    };
+    let started = Started::new(worker(&stub).handle("q", slow));
+    queue.settled(1).await;
+    let summary = started.stop().await;
+    assert_eq!((summary.done, summary.lost), (1, 0));
+    let asked = stub.asked();
+    assert!(asked.iter().filter(|asked| asked.path == "/v1/reserve").all(|asked| asked.body["lease"].is_null()));
+    let actions = asked.iter().filter(|asked| asked.path == "/v1/leases").map(|asked| &asked.body["actions"]);
+    let extensions: Vec<&Value> =
+        actions.flat_map(|actions| actions.as_array().unwrap()).filter(|action| action["do"] == "extend").collect();
+    assert!(!extensions.is_empty(), "after a third of its own time, not of thirty seconds");
+    assert!(extensions.iter().all(|extension| extension["after"] == "600ms"), "{extensions:?}");
 }
 
 #[tokio::test]

@@ -26,7 +26,7 @@ pub enum Answer {
     Reserved(Vec<Delivery>),
     /// To `Acknowledge`.
     Acknowledged,
-    /// To `Release`: where the delivery stands now.
+    /// To `Release` and `Revoke`: where the delivery stands now.
     Released(Standing),
     /// To `Reject`.
     Rejected,
@@ -82,7 +82,7 @@ pub enum ScheduleOutcome {
         /// When it is due.
         due: Timestamp,
     },
-    /// It took the place of one that had not been handed out, and is due then.
+    /// It took the place of one that had not been handed out or was finished, and is due then.
     Replaced {
         /// When it is due.
         due: Timestamp,
@@ -182,6 +182,8 @@ pub struct Delivery {
     pub lease: Lease,
     /// When that right ends.
     pub until: Timestamp,
+    /// How long it lasts in all: what was asked for, or less if that was more than the task or its queue allow.
+    pub lease_time: Millis,
 }
 
 /// The delivery that a queue of one shard hands out next.
@@ -283,6 +285,14 @@ pub enum Refused {
     /// or take.
     #[error("there is no such dead letter or finished task")]
     NothingThere,
+    /// Something about a request cannot be meant.
+    #[error("`{field}`: {why}")]
+    Invalid {
+        /// Where.
+        field: &'static str,
+        /// What is wrong with it, and what to do.
+        why: String,
+    },
     /// Settings that contradict themselves.
     #[error("these settings cannot be kept: {0}")]
     BadSettings(String),
@@ -307,6 +317,7 @@ impl Refused {
             Refused::NotEmpty { .. } => "not-empty",
             Refused::LeaseLost { .. } => "lease-lost",
             Refused::NothingThere => "nothing-there",
+            Refused::Invalid { .. } => "invalid",
             Refused::BadSettings(_) => "bad-settings",
         }
     }

@@ -6,10 +6,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::answer::Refused;
 use crate::name::Name;
 use crate::rate::TokenBucket;
 use crate::settings::Rate;
 use crate::store::ShardId;
+use crate::task::NO_LEASE;
 use crate::time::{Millis, Timestamp};
 
 /// A consumer's request for deliveries.
@@ -27,6 +29,23 @@ pub struct Reserve {
     pub consumer: Name,
     /// From which of its queues, if several have something.
     pub choice: Choice,
+}
+
+impl Reserve {
+    /// Whether it can be meant.
+    pub fn check(&self) -> Result<(), Refused> {
+        let invalid = |field, why: &str| Err(Refused::Invalid { field, why: why.into() });
+        if self.queues.is_empty() {
+            return invalid("queues", "a consumer must name at least one queue");
+        }
+        if self.max == 0 {
+            return invalid("max", "a consumer takes at least one delivery");
+        }
+        if self.lease == Some(Millis::ZERO) {
+            return invalid("lease", NO_LEASE);
+        }
+        Ok(())
+    }
 }
 
 /// From which of several queues a consumer gets its next delivery.

@@ -7,6 +7,7 @@ use crate::name::Name;
 use crate::scope::Scope;
 use crate::settings::{QueueSettings, TopicSettings};
 use crate::shard::Unit;
+use crate::state::Ending;
 use crate::store::Key;
 use crate::task::{Form, Task};
 use crate::time::{Millis, Timestamp};
@@ -35,6 +36,8 @@ pub enum Command {
         back: Back,
         /// From now on with this priority.
         priority: Option<u32>,
+        /// What went wrong.
+        note: Option<String>,
     },
     /// The work cannot be done.
     Reject {
@@ -49,9 +52,11 @@ pub enum Command {
     Extend {
         /// The right to say so.
         lease: Lease,
-        /// So long from now; `None` means as long as the task or its queue gives.
+        /// So long from now; `None` means as long as the task or its queue gives. Either way not longer than these allow.
         by: Option<Millis>,
     },
+    /// An operator ends a lease, whoever holds it.
+    Revoke(Box<Revoke>),
     /// End one row: done if it is held under this token, cancelled if it is free, purged if it is a dead letter.
     /// Whoever else holds it keeps it.
     Remove {
@@ -248,6 +253,19 @@ pub struct Take {
     pub lease: Option<Millis>,
 }
 
+/// Whose lease an operator ends, and what becomes of the delivery.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Revoke {
+    /// The delivery.
+    pub selected: Selected,
+    /// Only if it is with this consumer: whoever asks twice might else meet the next one.
+    pub holder: Option<Name>,
+    /// When it is available again.
+    pub back: Back,
+    /// Why.
+    pub note: Option<String>,
+}
+
 /// One task, or its delivery in one of several queues.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selected {
@@ -304,6 +322,8 @@ pub enum Matching {
         topic: Name,
         /// That finished in this time.
         finished: TimeRange,
+        /// Only those that finished so; `None` means however they did.
+        ending: Option<Ending>,
     },
 }
 

@@ -33,7 +33,7 @@ pub enum What {
         /// When it is due.
         due: Timestamp,
     },
-    /// It was taken in, in the place of one of the same id that had not been handed out.
+    /// It was taken in, in the place of one of the same id that had not been handed out or was finished.
     Replaced {
         /// When it is due.
         due: Timestamp,
@@ -85,6 +85,24 @@ pub enum What {
 }
 
 impl What {
+    /// The words for all that can happen.
+    pub const WORDS: [&str; 14] = [
+        "scheduled",
+        "replaced",
+        "rescheduled",
+        "fired",
+        "leased",
+        "extended",
+        "released",
+        "failed",
+        "done",
+        "cancelled",
+        "died",
+        "forwarded",
+        "replayed",
+        "purged",
+    ];
+
     /// The word for it in metrics and messages.
     pub fn as_str(&self) -> &'static str {
         match self {
@@ -103,5 +121,33 @@ impl What {
             What::Replayed => "replayed",
             What::Purged => "purged",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_is_one_of_all_words() {
+        let at = Timestamp::ZERO;
+        let holder = Name::new("c").unwrap();
+        let all = [
+            What::Scheduled { due: at },
+            What::Replaced { due: at },
+            What::Rescheduled { due: at },
+            What::Fired,
+            What::Leased { holder, attempt: 1, until: at },
+            What::Extended { until: at },
+            What::Released { at },
+            What::Failed { again: at },
+            What::Done,
+            What::Cancelled,
+            What::Died(Reason::Expired),
+            What::Forwarded,
+            What::Replayed,
+            What::Purged,
+        ];
+        assert_eq!(all.map(|what| what.as_str()), What::WORDS);
     }
 }

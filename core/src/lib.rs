@@ -10,6 +10,7 @@
 //! holds it to that.
 
 mod answer;
+mod attempt;
 mod board;
 mod command;
 mod event;
@@ -28,9 +29,11 @@ mod trust;
 pub mod view;
 
 pub use answer::{Answer, Delivery, First, Lease, Refused, Reply, Ruling, ScheduleOutcome, Scheduled, Standing, Swept};
+pub use attempt::{Attempt, AttemptLog, NOTE_BYTES, Undone};
 pub use board::{Board, Choice, Posted, Reserve, Ticket};
 pub use command::{
-    Back, Chosen, Command, Matching, Reschedule, RowId, Schedule, Selected, Shift, Sweep, SweepAction, Take, TimeRange,
+    Back, Chosen, Command, Matching, Reschedule, Revoke, RowId, Schedule, Selected, Shift, Sweep, SweepAction, Take,
+    TimeRange,
 };
 pub use event::{Event, What};
 pub use look_ahead::Ahead;
@@ -39,7 +42,8 @@ pub use pattern::Pattern;
 pub use rate::TokenBucket;
 pub use scope::Scope;
 pub use settings::{
-    Backoff, Binding, DEFAULT_PRIORITY, Order, Overflow, QueueSettings, Rate, Retry, TopicSettings, URGENT_PRIORITY,
+    Backoff, Binding, DEFAULT_MAX_LEASE, DEFAULT_PRIORITY, Order, Overflow, QueueSettings, Rate, Retry, TopicSettings,
+    URGENT_PRIORITY,
 };
 pub use shard::{
     Counts, Forward, OpenError, Output, QueueCounts, QueueView, Request, Shard, ShardConfig, TopicCounts, TopicView,

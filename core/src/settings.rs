@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::answer::Refused;
 use crate::name::Name;
 use crate::pattern::Pattern;
 use crate::time::{Millis, Timestamp};
@@ -66,6 +67,10 @@ impl Binding {
 pub struct QueueSettings {
     /// How long a consumer may work on a delivery if neither it nor the task says.
     pub lease: Millis,
+    /// How long a lease lasts at most, from when it is granted or extended, whoever asks for more. It bounds for how
+    /// long a consumer that is gone keeps a delivery from all others.
+    #[serde(skip)]
+    pub max_lease: Millis,
     /// What happens to deliveries that fail, unless their task says otherwise.
     pub retry: Retry,
     /// How many ready deliveries it holds.
@@ -85,6 +90,47 @@ pub struct QueueSettings {
     pub order: Order,
 }
 
+/// How long a lease lasts at most, unless a queue is told otherwise.
+pub const DEFAULT_MAX_LEASE: Millis = Millis::from_hours(12);
+
+impl QueueSettings {
+    /// The longest lease unless one is set: half a day, or the usual lease if that is longer, so that settings from before
+    /// there was a longest one cut nobody's.
+    pub fn usual_max_lease(lease: Millis) -> Millis {
+        lease.max(DEFAULT_MAX_LEASE)
+    }
+
+    /// Whether they can be kept.
+    pub fn check(&self) -> Result<(), Refused> {
+        let bad = |why: String| Err(Refused::BadSettings(why));
+        check_rate(self.rate)?;
+        if self.lease == Millis::ZERO {
+            return bad("a lease of 0 ms ends before work can begin: give it some time".into());
+        }
+        if self.max_lease < self.lease {
+            let (lease, max) = (self.lease, self.max_lease);
+            return bad(format!("the lease of {lease} is longer than the longest one, max_lease, of {max}: set both"));
+        }
+        self.retry.check().or_else(bad)
+    }
+}
+
+impl TopicSettings {
+    /// Whether they can be kept.
+    pub fn check(&self) -> Result<(), Refused> {
+        check_rate(self.rate)
+    }
+}
+
+fn check_rate(rate: Option<Rate>) -> Result<(), Refused> {
+    match rate {
+        Some(Rate { per_second: 0, .. } | Rate { burst: 0, .. }) => {
+            Err(Refused::BadSettings("a rate of 0 lets nothing pass: pause it instead".into()))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Which of several deliveries of the same priority comes first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Order {
@@ -99,6 +145,7 @@ impl Default for QueueSettings {
     fn default() -> QueueSettings {
         QueueSettings {
             lease: Millis::from_secs(30),
+            max_lease: DEFAULT_MAX_LEASE,
             retry: Retry::default(),
             max_length: None,
             overflow: Overflow::Refuse,
@@ -153,6 +200,20 @@ pub enum Backoff {
 }
 
 impl Retry {
+    /// Whether it can be meant; if not, why.
+    pub fn check(&self) -> Result<(), String> {
+        if self.jitter_percent > 100 {
+            let percent = self.jitter_percent;
+            return Err(format!("a jitter of {percent} percent: a wait grows by at most all of itself, 100 percent"));
+        }
+        match self.backoff {
+            Backoff::Exponential { first, cap } if first > cap => Err(format!(
+                "the first wait of {first} is longer than the longest one of {cap}: give both, the same twice for a wait that does not grow"
+            )),
+            _ => Ok(()),
+        }
+    }
+
     /// Whether so many failures are too many.
     pub fn is_exhausted(&self, failures: u32) -> bool {
         self.attempts != 0 && failures >= self.attempts
@@ -211,6 +272,14 @@ mod tests {
         assert!(waits.iter().all(|wait| (1_000..=1_200).contains(wait)));
         assert!(waits.iter().any(|wait| *wait != waits[0]));
         assert_eq!(retry.wait(1, 42), retry.wait(1, 42));
+    }
+
+    #[test]
+    fn a_policy_that_cannot_be_meant_is_refused() {
+        let backoff = |first, cap| Backoff::Exponential { first: Millis(first), cap: Millis(cap) };
+        assert!(Retry { jitter_percent: 100, backoff: backoff(5, 5), ..Retry::default() }.check().is_ok());
+        assert!(Retry { jitter_percent: 101, ..Retry::default() }.check().is_err());
+        assert!(Retry { backoff: backoff(6, 5), ..Retry::default() }.check().is_err());
     }
 
     #[test]

@@ -5,6 +5,7 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
+use crate::attempt::{Attempt, AttemptLog, Undone};
 use crate::name::Name;
 use crate::settings::Retry;
 use crate::time::{Millis, Timestamp};
@@ -38,6 +39,12 @@ pub struct State {
     /// What happened to the row before, once there is something to tell.
     #[serde(skip)]
     pub past: Option<Box<Past>>,
+    /// How long a lease on it lasts at most, if that is less than the queue allows.
+    #[serde(skip)]
+    pub max_lease: Option<Millis>,
+    /// The attempts that did not end in the work being done, once there is one.
+    #[serde(skip)]
+    pub log: Option<Box<AttemptLog>>,
 }
 
 /// What happened to a row that its other fields do not tell any more. It changes nothing about what happens next.
@@ -155,32 +162,49 @@ pub enum Ending {
 const PLAIN: u8 = 1;
 /// The same, followed by a lease time and a past. It is written only if there is one of them.
 const WITH_TAIL: u8 = 2;
+/// The same, followed by a longest lease and a log of attempts. It is written only if there is one of them.
+const WITH_LOG: u8 = 3;
 
 impl State {
     /// The stored form.
     pub(crate) fn encode(&self) -> Bytes {
-        let tail = (self.lease.is_some() || self.past.is_some()).then_some((self.lease, &self.past));
-        let version = if tail.is_some() { WITH_TAIL } else { PLAIN };
+        let version = self.version();
         // Almost every state fits on the stack, and then takes one allocation of its exact size.
         let mut bytes = [version; 128];
-        if let Some(length) = self.lay_into(&mut bytes[1..]) {
+        if let Some(length) = self.lay_into(version, &mut bytes[1..]) {
             return Bytes::copy_from_slice(&bytes[..=length]);
         }
         let mut bytes = postcard::to_extend(self, vec![version]).expect("a state can be laid out as bytes");
-        if let Some(tail) = tail {
-            bytes = postcard::to_extend(&tail, bytes).expect("a tail can be laid out as bytes");
+        if version >= WITH_TAIL {
+            bytes = postcard::to_extend(&(self.lease, &self.past), bytes).expect("a tail can be laid out as bytes");
+        }
+        if version >= WITH_LOG {
+            bytes = postcard::to_extend(&(self.max_lease, &self.log), bytes).expect("a log can be laid out as bytes");
         }
         bytes.into()
     }
 
-    /// Lays it out without its version, if there is room, and says how many bytes that takes.
-    fn lay_into(&self, room: &mut [u8]) -> Option<usize> {
-        let length = postcard::to_slice(self, room).ok()?.len();
-        if self.lease.is_none() && self.past.is_none() {
-            return Some(length);
+    /// The first version that has room for all there is to tell.
+    fn version(&self) -> u8 {
+        if self.max_lease.is_some() || self.log.is_some() {
+            WITH_LOG
+        } else if self.lease.is_some() || self.past.is_some() {
+            WITH_TAIL
+        } else {
+            PLAIN
         }
-        let tail = postcard::to_slice(&(self.lease, &self.past), &mut room[length..]).ok()?;
-        Some(length + tail.len())
+    }
+
+    /// Lays it out without its version, if there is room, and says how many bytes that takes.
+    fn lay_into(&self, version: u8, room: &mut [u8]) -> Option<usize> {
+        let mut length = postcard::to_slice(self, room).ok()?.len();
+        if version >= WITH_TAIL {
+            length += postcard::to_slice(&(self.lease, &self.past), &mut room[length..]).ok()?.len();
+        }
+        if version >= WITH_LOG {
+            length += postcard::to_slice(&(self.max_lease, &self.log), &mut room[length..]).ok()?.len();
+        }
+        Some(length)
     }
 
     /// Reads the stored form.
@@ -194,6 +218,11 @@ impl State {
         match *version {
             PLAIN => {}
             WITH_TAIL => (state.lease, state.past) = postcard::from_bytes(tail).expect("a tail can be read back"),
+            WITH_LOG => {
+                let (tail, log): (_, &[u8]) = postcard::take_from_bytes(tail).expect("a tail can be read back");
+                (state.lease, state.past) = tail;
+                (state.max_lease, state.log) = postcard::from_bytes(log).expect("a log can be read back");
+            }
             _ => panic!("a newer version of Punctual wrote this row: do not go back to an older one"),
         }
         state
@@ -202,6 +231,14 @@ impl State {
     /// The past, to be added to.
     pub fn past_mut(&mut self) -> &mut Past {
         self.past.get_or_insert_default()
+    }
+
+    /// Notes how the attempt that is under way ended without the work being done. A row that is not with a consumer
+    /// has none.
+    pub fn log_attempt(&mut self, at: Timestamp, undone: Undone, note: Option<&str>) {
+        let Phase::Leased { holder, .. } = &self.phase else { return };
+        let (number, holder, note) = (self.attempts, holder.clone(), note.map(str::to_owned));
+        self.log.get_or_insert_default().push(Attempt { number, at, holder, undone, note });
     }
 
     /// The delay that it was last given: how long after it was handed in, or given back, it was to be available.
@@ -253,7 +290,18 @@ mod tests {
             failures: 6,
             lease: None,
             past: None,
+            max_lease: None,
+            log: None,
         }
+    }
+
+    fn log(notes: &[&str]) -> Option<Box<AttemptLog>> {
+        let mut log = AttemptLog::default();
+        for (note, number) in notes.iter().zip(1..) {
+            let (at, holder) = (Timestamp::from_millis(9), Name::new("c").unwrap());
+            log.push(Attempt { number, at, holder, undone: Undone::Released, note: Some((*note).into()) });
+        }
+        Some(Box::new(log))
     }
 
     fn past() -> Past {
@@ -276,8 +324,12 @@ mod tests {
             for (lease, past) in
                 [(None, None), (Some(Millis(7)), None), (None, Some(past())), (Some(Millis(7)), Some(past()))]
             {
-                let state = State { lease, past: past.map(Box::new), ..state(phase.clone()) };
-                assert_eq!(State::decode(&state.encode()), state);
+                for (max_lease, log) in
+                    [(None, None), (Some(Millis(8)), None), (None, log(&["a", "b"])), (Some(Millis(8)), log(&["c"]))]
+                {
+                    let state = State { lease, past: past.map(Box::new), max_lease, log, ..state(phase.clone()) };
+                    assert_eq!(State::decode(&state.encode()), state);
+                }
             }
         }
     }
@@ -289,6 +341,8 @@ mod tests {
         assert_eq!(State::decode(&state.encode()), state);
         state.past = Some(Box::new(past()));
         assert_eq!(State::decode(&state.encode()), state);
+        state.log = log(&["no"; 9]);
+        assert_eq!(State::decode(&state.encode()), state);
     }
 
     /// The tail may be what does not fit.
@@ -296,7 +350,9 @@ mod tests {
     fn a_state_of_any_length_comes_back() {
         for length in 1..=Name::MAX_BYTES {
             let routing_key = Some(Name::new("r".repeat(length)).unwrap());
-            let state = State { routing_key, lease: Some(Millis(u64::MAX)), ..state(Phase::Waiting) };
+            let mut state = State { routing_key, lease: Some(Millis(u64::MAX)), ..state(Phase::Waiting) };
+            assert_eq!(State::decode(&state.encode()), state, "{length}");
+            state.log = log(&["no"]);
             assert_eq!(State::decode(&state.encode()), state, "{length}");
         }
     }
@@ -329,10 +385,28 @@ mod tests {
         }
     }
 
+    /// The bytes of version 3: those of version 2, then the longest lease and the log.
+    #[test]
+    fn version_3_stays_readable() {
+        let plain = [0, 1, 2, 3, 1, 4, 1, 5, 1, 232, 7, 128, 221, 219, 1, 10, 1, 3, 97, 46, 98, 1, 1, 113, 5, 6];
+        let with = |tail: &[u8]| [&[3], &plain[..], tail].concat();
+        let states = [
+            (with(&[0, 0, 1, 8, 0]), State { max_lease: Some(Millis(8)), ..state(Phase::Waiting) }),
+            (
+                with(&[1, 7, 0, 0, 1, 1, 1, 9, 1, 99, 2, 1, 2, 110, 111]),
+                State { lease: Some(Millis(7)), log: log(&["no"]), ..state(Phase::Waiting) },
+            ),
+        ];
+        for (stored, state) in states {
+            assert_eq!(State::decode(&stored), state);
+            assert_eq!(state.encode(), stored);
+        }
+    }
+
     #[test]
     #[should_panic(expected = "a newer version of Punctual")]
     fn a_newer_version_is_not_guessed_at() {
-        State::decode(&[3, 0, 1, 2, 3, 0, 0, 0, 0, 0, 0]);
+        State::decode(&[4, 0, 1, 2, 3, 0, 0, 0, 0, 0, 0]);
     }
 
     #[test]

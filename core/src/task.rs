@@ -8,6 +8,9 @@ use crate::settings::Retry;
 use crate::shard::HEADER_PREFIX;
 use crate::time::{Millis, Timestamp};
 
+/// Why a lease has some length.
+pub(crate) const NO_LEASE: &str = "0 ms end before work can begin: give it some time, or leave it out";
+
 /// Names and values that travel with a body.
 pub type Headers = Vec<(String, String)>;
 
@@ -51,7 +54,9 @@ pub struct Task {
     pub retry: Option<Retry>,
     /// How long a consumer may work on it if it does not say; without, the queue's.
     pub lease: Option<Millis>,
-    /// Whether a task of the same id that was not handed out yet gives way to this one.
+    /// How long a lease on it lasts at most; without, or if that is less, the queue's.
+    pub max_lease: Option<Millis>,
+    /// Whether a task of the same id that was not handed out yet, or is finished, gives way to this one.
     pub replace: bool,
 }
 
@@ -71,7 +76,28 @@ impl Task {
             ttl: None,
             retry: None,
             lease: None,
+            max_lease: None,
             replace: false,
+        }
+    }
+
+    /// Whether what it says of itself can be meant. How large it may be is for the [`Limits`] to say.
+    pub fn check(&self) -> Result<(), Refused> {
+        let invalid = |field, why: &str| Err(Refused::Invalid { field, why: why.into() });
+        if self.lease == Some(Millis::ZERO) {
+            return invalid("lease", NO_LEASE);
+        }
+        if self.max_lease == Some(Millis::ZERO) {
+            return invalid("max_lease", NO_LEASE);
+        }
+        if let (Some(lease), Some(max)) = (self.lease, self.max_lease)
+            && lease > max
+        {
+            return invalid("lease", "it is longer than the longest one, `max_lease`: leave one of them out");
+        }
+        match self.retry.map_or(Ok(()), |retry| retry.check()) {
+            Ok(()) => Ok(()),
+            Err(why) => Err(Refused::Invalid { field: "retry", why }),
         }
     }
 

@@ -6,11 +6,12 @@
 use bytes::Bytes;
 
 use crate::answer::{Lease, Standing};
+use crate::attempt::Attempt;
 use crate::command::{RowId, TimeRange};
 use crate::name::Name;
 use crate::scope::Scope;
 use crate::settings::Retry;
-use crate::state::{Death, Past, Phase, State};
+use crate::state::{Death, Ending, Past, Phase, State};
 use crate::store::{Bodies, Find, Key, Position, Row, Scan, ShardId, Store, StoreError, Table};
 use crate::task::{Content, Form, Headers, unpack};
 use crate::time::{Millis, Timestamp};
@@ -43,6 +44,8 @@ pub struct TaskView {
     pub retry: Option<Retry>,
     /// How long a consumer may work on it if it does not say, if that differs from the queue's settings.
     pub lease_time: Option<Millis>,
+    /// How long a lease on it lasts at most, if that is less than the queue allows.
+    pub max_lease: Option<Millis>,
     /// When it was scheduled.
     pub scheduled_at: Timestamp,
     /// When it is or was due.
@@ -78,6 +81,8 @@ pub struct DeliveryView {
     pub delay: Millis,
     /// What it died of.
     pub death: Option<Death>,
+    /// The first and the last of its attempts that did not end in the work being done, oldest first.
+    pub log: Vec<Attempt>,
 }
 
 /// What to list.
@@ -114,6 +119,8 @@ pub enum Listing {
         topic: Option<Name>,
         /// Only those that finished in this time.
         finished: TimeRange,
+        /// Only those that finished so.
+        ending: Option<Ending>,
     },
 }
 
@@ -248,7 +255,10 @@ impl Listing {
     fn is_narrow(&self) -> bool {
         matches!(
             self,
-            Listing::Live { state: Some(_), .. } | Listing::Dead { queue: Some(_), .. } | Listing::Key { .. }
+            Listing::Live { state: Some(_), .. }
+                | Listing::Dead { queue: Some(_), .. }
+                | Listing::History { ending: Some(_), .. }
+                | Listing::Key { .. }
         )
     }
 
@@ -267,7 +277,7 @@ impl Listing {
             }
             Listing::Live { topic, wakes, .. } => (Table::Live, topic, wakes),
             Listing::Dead { topic, died, .. } => (Table::Dead, topic, died),
-            Listing::History { topic, finished } => (Table::History, topic, finished),
+            Listing::History { topic, finished, .. } => (Table::History, topic, finished),
         };
         let from = from.max(Position::start_of(range.from));
         store.scan(shard, &Scan { table, from, until: range.until, topic: topic.clone(), limit, bodies })
@@ -292,6 +302,9 @@ impl Listing {
                     | (LiveState::Spread, Standing::Spread { .. })
             ),
             Listing::Dead { queue: Some(queue), .. } => task.delivery.queue.as_ref() == Some(queue),
+            Listing::History { ending: Some(ending), .. } => {
+                matches!(task.delivery.standing, Standing::Finished { ending: is, .. } if is == *ending)
+            }
             Listing::Live { .. } | Listing::Dead { .. } | Listing::History { .. } => true,
         }
     }
@@ -315,6 +328,7 @@ impl TaskView {
             ttl: state.ttl,
             retry: state.retry,
             lease_time: state.lease,
+            max_lease: state.max_lease,
             scheduled_at: state.scheduled_at,
             due: state.due,
             parts: Vec::new(),
@@ -344,6 +358,7 @@ impl DeliveryView {
             past: state.past.as_deref().copied().unwrap_or_default(),
             delay: state.delay(),
             death,
+            log: state.log.as_ref().map(|log| log.attempts().to_vec()).unwrap_or_default(),
         }
     }
 }

@@ -133,7 +133,7 @@ fn a_delivery_whose_queue_was_deleted_is_handed_out_once_from_another_also_after
     let mut center = Center::with(ShardConfig { cache: 0, ..ShardConfig::default() });
     broadcast(&mut center);
     let lease = center.take_from("stock", 1)[0].lease.clone();
-    center.ask(Command::Release { lease, back: Back::After(Millis(50)), priority: None }).unwrap();
+    center.ask(Command::Release { lease, back: Back::After(Millis(50)), priority: None, note: None }).unwrap();
     center.ask(Command::DeleteQueue { name: name("stock"), force: false }).unwrap();
     center.pass(50);
     center.restart();

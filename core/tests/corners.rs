@@ -65,7 +65,7 @@ fn reject(center: &mut Center, lease: &Lease) {
 }
 
 fn release(center: &mut Center, lease: &Lease, back: Back) {
-    assert!(center.ask(Command::Release { lease: lease.clone(), back, priority: None }).is_ok());
+    assert!(center.ask(Command::Release { lease: lease.clone(), back, priority: None, note: None }).is_ok());
 }
 
 fn take_from(center: &mut Center, queue: &str) -> Delivery {

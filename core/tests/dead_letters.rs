@@ -178,7 +178,8 @@ fn history_is_kept_for_its_time_and_can_be_replayed() {
         center.acknowledge(&lease).unwrap();
         center.pass(500);
     }
-    let matching = Matching::History { topic: name("t"), finished: TimeRange { from: at(500), until: at(501) } };
+    let finished = TimeRange { from: at(500), until: at(501) };
+    let matching = Matching::History { topic: name("t"), finished, ending: None };
     let sweep = Sweep { matching, within: Scope::ALL, action: SweepAction::Replay, dry_run: false };
     let replayed = Swept { matched: 1, changed: 1, too_late: 0 };
     assert_eq!(center.ask(Command::Sweep(Box::new(sweep))), Ok(Answer::Swept(replayed)));

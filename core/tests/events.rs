@@ -50,13 +50,13 @@ fn events_tell_the_life_of_a_task() {
 
     let lease = center.take_one().lease;
     center.ask(Command::Extend { lease: lease.clone(), by: Some(Millis(500)) }).unwrap();
-    center.ask(Command::Release { lease, back: Back::After(Millis(20)), priority: None }).unwrap();
+    center.ask(Command::Release { lease, back: Back::After(Millis(20)), priority: None, note: None }).unwrap();
     let expected = [leased(1, 30_100), What::Extended { until: at(600) }, What::Released { at: at(120) }];
     assert_eq!(told(&mut center), expected);
 
     center.pass(20);
     let lease = center.take_one().lease;
-    center.ask(Command::Release { lease, back: Back::Retry, priority: None }).unwrap();
+    center.ask(Command::Release { lease, back: Back::Retry, priority: None, note: None }).unwrap();
     assert_eq!(told(&mut center), [What::Fired, leased(2, 30_120), What::Failed { again: at(130) }]);
 
     center.pass(10);
@@ -82,7 +82,7 @@ fn a_delivery_given_back_at_once_fires_again() {
     center.schedule(task("a", 0));
     let lease = center.take_one().lease;
     center.events.clear();
-    center.ask(Command::Release { lease, back: Back::After(Millis::ZERO), priority: None }).unwrap();
+    center.ask(Command::Release { lease, back: Back::After(Millis::ZERO), priority: None, note: None }).unwrap();
     assert_eq!(told(&mut center), [What::Released { at: at(0) }, What::Fired]);
 }
 

@@ -15,7 +15,7 @@ fn retry(attempts: u32, wait: u64) -> QueueSettings {
 }
 
 fn release(lease: &punctual_core::Lease, back: Back) -> Command {
-    Command::Release { lease: lease.clone(), back, priority: None }
+    Command::Release { lease: lease.clone(), back, priority: None, note: None }
 }
 
 #[test]
@@ -106,7 +106,9 @@ fn releasing_with_another_priority_changes_the_order() {
     center.schedule(task("a", 0));
     center.schedule(task("b", 0));
     let lease = center.take_one().lease;
-    center.ask(Command::Release { lease, back: Back::After(Millis::ZERO), priority: Some(u32::MAX) }).unwrap();
+    center
+        .ask(Command::Release { lease, back: Back::After(Millis::ZERO), priority: Some(u32::MAX), note: None })
+        .unwrap();
     assert_eq!(center.take_ids(), ["b", "a"]);
 }
 

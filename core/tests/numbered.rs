@@ -60,7 +60,7 @@ fn standing(phase: &str) -> (Center, RowId) {
         match phase {
             "retry" => {
                 let back = punctual_core::Back::After(Millis(500));
-                center.ask(Command::Release { lease, back, priority: None }).unwrap();
+                center.ask(Command::Release { lease, back, priority: None, note: None }).unwrap();
             }
             "dead" | "forwarding" => {
                 center.ask(Command::Reject { lease, note: None, priority: None }).unwrap();

@@ -197,6 +197,6 @@ impl Shared {
     /// What puts a delivery back whose consumer is gone, and where to send it.
     pub fn abandonment(&self, lease: Lease) -> (ShardId, Command) {
         let shard = shard_of_key(&lease.key, self.config.shards);
-        (shard, Command::Release { lease, back: Back::Abandoned, priority: None })
+        (shard, Command::Release { lease, back: Back::Abandoned, priority: None, note: None })
     }
 }

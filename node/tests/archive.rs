@@ -65,7 +65,7 @@ async fn complete(handle: &Handle, topic: &str, id: &str) {
 }
 
 async fn history(handle: &Handle) -> Vec<String> {
-    let listing = Listing::History { topic: None, finished: TimeRange::ALL };
+    let listing = Listing::History { topic: None, finished: TimeRange::ALL, ending: None };
     let page = handle.list(listing, None, 1_000, Bodies::Without).await.unwrap();
     page.tasks.into_iter().map(|task| task.id.to_string()).collect()
 }

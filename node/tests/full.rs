@@ -50,7 +50,7 @@ async fn without_room_nothing_is_replayed() {
     store.faults().fill(WHY);
     assert_eq!(handle.replay(selected("orders", "dead")).await, full());
     assert_eq!(handle.replay_dead(None, None, TimeRange::ALL, false).await, full());
-    assert_eq!(handle.replay_history(&name("orders"), TimeRange::ALL, false).await, full());
+    assert_eq!(handle.replay_history(&name("orders"), TimeRange::ALL, None, false).await, full());
     assert_eq!(
         handle.replay_dead(None, None, TimeRange::ALL, true).await.unwrap().matched,
         1,
@@ -107,7 +107,7 @@ async fn without_room_what_was_taken_in_goes_its_way() {
         finish(&handle, delivery.lease).await;
     }
     handle.extend(held.lease.clone(), None).await.unwrap();
-    handle.release(held.lease, Back::After(Millis::ZERO), None).await.unwrap();
+    handle.release(held.lease, Back::After(Millis::ZERO), None, None).await.unwrap();
     let held = next(&handle, "orders").await;
     finish(&handle, held.lease).await;
     // A dead letter that goes on to another topic, which it makes.

@@ -97,7 +97,7 @@ async fn tasks_are_cancelled_and_moved_one_by_one_and_by_key() {
     assert_eq!(handle.cancel_key(&key, None, false).await.unwrap().matched, 0);
     assert_eq!(handle.counts().await.unwrap().topics[0].history, 40);
 
-    let replayed = handle.replay_history(&topic, TimeRange::ALL, false).await.unwrap();
+    let replayed = handle.replay_history(&topic, TimeRange::ALL, None, false).await.unwrap();
     assert_eq!(replayed.changed, 40);
     assert_eq!(handle.counts().await.unwrap().topics[0].waiting, 40);
 }
@@ -107,7 +107,7 @@ async fn released_and_rejected_deliveries_come_back_or_die() {
     let Stage { handle, node: _node, .. } = Stage::new(2);
     handle.schedule(task("orders", "7")).await.unwrap();
     let delivery = next(&handle, "orders").await;
-    handle.release(delivery.lease, Back::After(Millis(20)), None).await.unwrap();
+    handle.release(delivery.lease, Back::After(Millis(20)), None, None).await.unwrap();
     let delivery = next(&handle, "orders").await;
     assert_eq!(delivery.attempt, 2);
     handle.reject(delivery.lease, Some("no such order".into())).await.unwrap();
@@ -152,7 +152,7 @@ async fn many_leases_are_settled_at_once_each_by_itself() {
     let (priority, note) = (Some(7), Some("no such order".to_owned()));
     let settles = vec![
         Settle::Acknowledge(done.clone()),
-        Settle::Release { lease: back, back: Back::After(Millis::from_hours(1)), priority },
+        Settle::Release { lease: back, back: Back::After(Millis::from_hours(1)), priority, note: None },
         Settle::Acknowledge(done),
         Settle::Reject { lease: no, note, priority: None },
         Settle::Extend { lease: more, by: Some(Millis::from_hours(2)) },

@@ -115,6 +115,6 @@ async fn what_is_abandoned_is_ready_again_and_counts_as_nothing() {
     let again = next(&handle, "orders").await;
     let seen = look(&handle, number).await.unwrap().task.delivery;
     assert_eq!((again.attempt, seen.failures, seen.past.releases), (2, 0, 0));
-    let late = handle.release(held.lease, Back::After(Millis::ZERO), None).await;
+    let late = handle.release(held.lease, Back::After(Millis::ZERO), None, None).await;
     assert!(matches!(late, Err(Error::Refused(Refused::LeaseLost { .. }))), "{late:?}");
 }

@@ -25,7 +25,7 @@ async fn what_happens_is_counted_by_topic() {
         let delivery = next(&handle, "orders").await;
         match delivery.id.as_str() {
             "done" => finish(&handle, delivery.lease).await,
-            "back" => _ = handle.release(delivery.lease, Back::After(Millis::from_hours(1)), None).await.unwrap(),
+            "back" => _ = handle.release(delivery.lease, Back::After(Millis::from_hours(1)), None, None).await.unwrap(),
             _ => handle.reject(delivery.lease, None).await.unwrap(),
         }
     }

@@ -98,7 +98,7 @@ fn dead_letters_are_listed_replayed_and_purged() {
     let back = server.post("/v1/reserve", &json!({ "queues": ["d"], "max": 5, "wait": "5s" })).expect(200).json();
     assert_eq!(back["deliveries"].as_array().unwrap().len(), 2);
     settle_one(&server, "e", "1", "reject");
-    assert_eq!(server.post("/v1/dead/purge", &json!({})).expect(200).json()["changed"], 1);
+    assert_eq!(server.post("/v1/dead/purge", &json!({ "all": true })).expect(200).json()["changed"], 1);
     assert_eq!(server.get("/v1/dead").expect(200).json()["tasks"], json!([]));
     assert_eq!(code(server.get("/v1/dead?state=ready").expect(422)), "invalid");
 }

@@ -129,13 +129,14 @@ impl Consumers {
             64..67 => say(self, Command::Hasten { row: row() }, length + 1 + work),
             67..73 => {}
             73..80 => {
+                let note = self.rng.percent(50).then(|| format!("not yet, at {moment}"));
                 let priority = self.rng.percent(30).then(|| self.rng.below(4) as u32);
-                say(self, Command::Release { lease: lease.clone(), back: Back::Retry, priority }, work);
+                say(self, Command::Release { lease: lease.clone(), back: Back::Retry, priority, note }, work);
             }
             80..87 => {
                 let after = |millis| Back::After(Millis(millis));
                 let back = *self.rng.pick(&[Back::Abandoned, after(0), after(1), after(5_000), after(300_000)]);
-                say(self, Command::Release { lease: lease.clone(), back, priority: None }, work);
+                say(self, Command::Release { lease: lease.clone(), back, priority: None, note: None }, work);
             }
             87..93 => {
                 let priority = self.rng.percent(30).then(|| self.rng.below(4) as u32);

@@ -81,6 +81,7 @@ pub fn subject(command: &Command) -> Option<Key> {
         | Command::Extend { lease, .. } => Some(lease.key.clone()),
         Command::Remove { row, .. } | Command::Hasten { row } => Some(row.key.clone()),
         Command::Take(take) => Some(take.row.key.clone()),
+        Command::Revoke(revoke) => Some(revoke.selected.key()),
         Command::Replay(selected) | Command::Purge(selected) => Some(selected.key()),
         Command::Forwarded { key, .. } => Some(key.clone()),
         _ => None,

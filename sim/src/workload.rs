@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use punctual_core::store::{Key, ShardId};
 use punctual_core::{
-    Answer, Backoff, Binding, Chosen, Command, Delivery, Form, Matching, Millis, Name, Order, Overflow, Pattern,
-    QueueSettings, Refused, Reply, Reschedule, Retry, RowId, Schedule, Scope, Selected, Shift, Sweep, SweepAction,
-    Take, Task, TimeRange, Timestamp, TopicSettings, When,
+    Answer, Back, Backoff, Binding, Chosen, Command, DEFAULT_MAX_LEASE, Delivery, Ending, Form, Matching, Millis, Name,
+    Order, Overflow, Pattern, QueueSettings, Refused, Reply, Reschedule, Retry, Revoke, RowId, Schedule, Scope,
+    Selected, Shift, Sweep, SweepAction, Take, Task, TimeRange, Timestamp, TopicSettings, When,
 };
 
 use crate::clock::{EPOCH, Moment};
@@ -157,6 +157,8 @@ impl Workload {
         task.priority = self.rng.percent(20).then(|| self.rng.below(4) as u32);
         task.ttl = self.rng.percent(10).then(|| Millis(self.rng.magnitude(1, 600_000)));
         task.lease = self.rng.percent(15).then(|| Millis(self.rng.magnitude(500, 60_000)));
+        let longest = Millis(self.rng.magnitude(500, 60_000));
+        task.max_lease = self.rng.percent(10).then(|| longest.max(task.lease.unwrap_or(longest)));
         task.retry = self.rng.percent(5).then(|| retry(&mut self.rng));
         task.replace = self.rng.percent(8);
         if &*topic == "fan" {
@@ -211,7 +213,14 @@ impl Workload {
                 let selected = Selected { topic, id, queue };
                 if rng.percent(60) { Command::Replay(selected) } else { Command::Purge(selected) }
             }),
-            84..89 => self.sweep(),
+            84..86 => self.about_one(|topic, id, rng| {
+                let selected = Selected { topic, id, queue: None };
+                let after = Back::After(Millis(rng.magnitude(1, 60_000)));
+                let back = *rng.pick(&[Back::Retry, Back::After(Millis::ZERO), after]);
+                let note = rng.percent(50).then(|| "it hangs".to_owned());
+                Command::Revoke(Box::new(Revoke { selected, holder: None, back, note }))
+            }),
+            86..89 => self.sweep(),
             89..93 => self.pause(moment),
             93..96 => self.change_settings(),
             96 => {
@@ -293,7 +302,10 @@ impl Workload {
             2 => (Matching::Key { key, topic }, SweepAction::Shift(Shift::By(by))),
             3 => (Matching::Dead { topic, queue: None, died: all }, SweepAction::Replay),
             4 => (Matching::Dead { topic, queue: None, died: all }, SweepAction::Purge),
-            _ => (Matching::History { topic: name("plain"), finished: all }, SweepAction::Replay),
+            _ => {
+                let ending = *self.rng.pick(&[None, Some(Ending::Done), Some(Ending::Cancelled)]);
+                (Matching::History { topic: name("plain"), finished: all, ending }, SweepAction::Replay)
+            }
         };
         let dry_run = self.rng.percent(20);
         self.everywhere(Command::Sweep(Box::new(Sweep { matching, within: Scope::ALL, action, dry_run })))
@@ -380,8 +392,11 @@ fn retry(rng: &mut Rng) -> Retry {
 }
 
 fn queue(rng: &mut Rng) -> QueueSettings {
+    let lease = Millis(rng.magnitude(500, 60_000));
+    let max_lease = if rng.percent(30) { lease } else { DEFAULT_MAX_LEASE };
     QueueSettings {
-        lease: Millis(rng.magnitude(500, 60_000)),
+        lease,
+        max_lease,
         retry: retry(rng),
         dead_retention: rng.percent(30).then(|| Millis(rng.magnitude(1, 10_000_000))),
         rate: rng

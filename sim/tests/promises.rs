@@ -6,10 +6,11 @@ use punctual_sim::run;
 const SEEDS: u64 = 100;
 
 /// What has to happen in so many seeds, or the checks would have nothing to check.
-const KINDS: [&str; 43] = [
+const KINDS: [&str; 45] = [
     "acknowledged",
     "answers lost",
     "answers never seen",
+    "armed again",
     "attempts that failed",
     "broadcasts",
     "cancels done",
@@ -46,6 +47,7 @@ const KINDS: [&str; 43] = [
     "replays",
     "reschedules done",
     "reschedules too late",
+    "revoked",
     "stalls",
     "sweeps audited",
     "taken",

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use punctual_wire::{Action, Do};
 
-/// The longest note that a rejection may carry, in bytes: the server's limit.
+/// The longest note that may go with what is said about a delivery, in bytes: the server's limit.
 const NOTE_BYTES: usize = 1_024;
 
 /// Why a handler did not do its work, and what should become of the delivery.
@@ -25,7 +25,8 @@ enum Next {
 }
 
 impl Failure {
-    /// It failed: the retry policy says when it is tried again, and when it is given up.
+    /// It failed: the retry policy says when it is tried again, and when it is given up. The message stays with the
+    /// task, so that a dead letter says why it is one; 1,024 bytes of it are sent.
     pub fn retry(message: impl Into<String>) -> Failure {
         Failure { next: Next::Retry, message: message.into() }
     }
@@ -40,7 +41,7 @@ impl Failure {
         Failure { next: Next::Reject, message: note.into() }
     }
 
-    /// The same, with words for the log.
+    /// The same, with words for the log and for the task.
     pub fn because(mut self, message: impl Into<String>) -> Failure {
         self.message = message.into();
         self
@@ -54,8 +55,10 @@ impl Failure {
     /// What to tell the server.
     pub(crate) fn action(&self, lease: String) -> Action {
         match self.next {
-            Next::Retry => Action::new(Do::Release, lease),
-            Next::After(wait) => Action { after: Some(wait.into()), ..Action::new(Do::Release, lease) },
+            Next::Retry => Action { note: self.note(), ..Action::new(Do::Release, lease) },
+            Next::After(wait) => {
+                Action { after: Some(wait.into()), note: self.note(), ..Action::new(Do::Release, lease) }
+            }
             Next::Reject => Action { note: self.note(), ..Action::new(Do::Reject, lease) },
         }
     }
@@ -91,14 +94,15 @@ mod tests {
             Ok("seven".parse::<u32>()?)
         }
         let failure = work().unwrap_err();
-        assert_eq!(failure.action("l".into()), Action::new(Do::Release, "l"));
-        assert_eq!(failure.to_string(), "invalid digit found in string");
+        let note = Some("invalid digit found in string".to_owned());
+        assert_eq!(failure.action("l".into()), Action { note, ..Action::new(Do::Release, "l") });
     }
 
     #[test]
     fn a_time_of_ones_own_is_not_a_failure_by_the_policy() {
         let failure = Failure::retry_after(Duration::from_secs(7)).because("the bank is closed");
-        assert_eq!(failure.action("l".into()).after, Some(Span(7_000)));
+        let action = failure.action("l".into());
+        assert_eq!((action.after, action.note.as_deref()), (Some(Span(7_000)), Some("the bank is closed")));
         assert!(!failure.is_rejection());
     }
 

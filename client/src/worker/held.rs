@@ -10,9 +10,8 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 /// All leases held, by the worker's own numbers for them.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Held {
-    length: Duration,
     next_number: u64,
     leases: BTreeMap<u64, Lease>,
     /// Nothing is to be done before this. It is not put off when a lease goes: to look once in vain costs less.
@@ -22,6 +21,8 @@ pub(crate) struct Held {
 #[derive(Debug)]
 struct Lease {
     token: String,
+    /// How long it was granted for, and is extended by.
+    length: Duration,
     ends_at: Instant,
     extend_at: Instant,
     /// An extension is under way.
@@ -29,23 +30,34 @@ struct Lease {
     lost: watch::Sender<bool>,
 }
 
-impl Held {
-    pub fn new(length: Duration) -> Held {
-        Held { length, next_number: 0, leases: BTreeMap::new(), wake_at: None }
-    }
+/// A lease to extend.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Extension {
+    pub number: u64,
+    pub token: String,
+    pub by: Duration,
+    /// When it ends if it is not extended.
+    pub ends_at: Instant,
+}
 
+impl Held {
     /// Whether this lease is held.
     pub fn has(&self, number: u64) -> bool {
         self.leases.contains_key(&number)
     }
 
-    /// A lease was granted just now.
-    pub fn insert(&mut self, token: String, now: Instant) -> u64 {
+    /// The length of the shortest lease.
+    pub fn shortest(&self) -> Option<Duration> {
+        self.leases.values().map(|lease| lease.length).min()
+    }
+
+    /// A lease was granted just now, for so long.
+    pub fn insert(&mut self, token: String, length: Duration, now: Instant) -> u64 {
         let number = self.next_number;
         self.next_number += 1;
-        let (ends_at, extend_at) = (now + self.length, now + self.length / 3);
+        let (ends_at, extend_at) = (now + length, now + length / 3);
         let lost = watch::Sender::new(false);
-        self.leases.insert(number, Lease { token, ends_at, extend_at, extending: false, lost });
+        self.leases.insert(number, Lease { token, length, ends_at, extend_at, extending: false, lost });
         self.wake_by(extend_at);
         number
     }
@@ -83,13 +95,13 @@ impl Held {
     }
 
     /// Those to extend now, and with them those that are soon to be, so that they go in one request.
-    pub fn extend(&mut self, now: Instant) -> Vec<(u64, String, Instant)> {
+    pub fn extend(&mut self, now: Instant) -> Vec<Extension> {
         let is_due = self.leases.values().any(|lease| !lease.extending && lease.extend_at <= now);
-        let until = if is_due { now + self.length / 12 } else { now };
-        let due = self.leases.iter_mut().filter(|(_, lease)| !lease.extending && lease.extend_at <= until);
+        let is_soon = |lease: &Lease| lease.extend_at <= if is_due { now + lease.length / 12 } else { now };
+        let due = self.leases.iter_mut().filter(|(_, lease)| !lease.extending && is_soon(lease));
         let marked = due.map(|(number, lease)| {
             lease.extending = true;
-            (*number, lease.token.clone(), lease.ends_at)
+            Extension { number: *number, token: lease.token.clone(), by: lease.length, ends_at: lease.ends_at }
         });
         let marked = marked.collect();
         let next = self.leases.values().map(|lease| if lease.extending { lease.ends_at } else { lease.extend_at });
@@ -101,8 +113,8 @@ impl Held {
     pub fn extended(&mut self, number: u64, sent_at: Instant) {
         if let Some(lease) = self.leases.get_mut(&number) {
             lease.extending = false;
-            lease.ends_at = lease.ends_at.max(sent_at + self.length);
-            lease.extend_at = sent_at + self.length / 3;
+            lease.ends_at = lease.ends_at.max(sent_at + lease.length);
+            lease.extend_at = sent_at + lease.length / 3;
             let extend_at = lease.extend_at;
             self.wake_by(extend_at);
         }
@@ -112,7 +124,7 @@ impl Held {
     pub fn not_extended(&mut self, number: u64, now: Instant) {
         if let Some(lease) = self.leases.get_mut(&number) {
             lease.extending = false;
-            lease.extend_at = now + self.length / 12;
+            lease.extend_at = now + lease.length / 12;
             let extend_at = lease.extend_at;
             self.wake_by(extend_at);
         }
@@ -125,15 +137,15 @@ mod tests {
 
     const LENGTH: Duration = Duration::from_secs(12);
 
-    fn numbers(due: Vec<(u64, String, Instant)>) -> Vec<u64> {
-        due.into_iter().map(|(number, ..)| number).collect()
+    fn numbers(due: Vec<Extension>) -> Vec<u64> {
+        due.into_iter().map(|extension| extension.number).collect()
     }
 
     #[test]
     fn a_lease_is_extended_after_a_third_of_its_time() {
         let start = Instant::now();
-        let mut held = Held::new(LENGTH);
-        let number = held.insert("l".into(), start);
+        let mut held = Held::default();
+        let number = held.insert("l".into(), LENGTH, start);
         assert_eq!(held.wake_at(), Some(start + LENGTH / 3));
         assert_eq!(numbers(held.extend(start + LENGTH / 4)), [] as [u64; 0]);
         assert_eq!(numbers(held.extend(start + LENGTH / 3)), [number]);
@@ -144,20 +156,34 @@ mod tests {
     }
 
     #[test]
+    fn each_lease_is_extended_in_its_own_time_and_by_its_own_length() {
+        let start = Instant::now();
+        let mut held = Held::default();
+        let long = held.insert("long".into(), LENGTH, start);
+        let short = held.insert("short".into(), LENGTH / 10, start);
+        assert_eq!((held.shortest(), held.wake_at()), (Some(LENGTH / 10), Some(start + LENGTH / 30)));
+        let [extension] = <[Extension; 1]>::try_from(held.extend(start + LENGTH / 30)).unwrap();
+        assert_eq!((extension.number, extension.by), (short, LENGTH / 10));
+        held.extended(short, start + LENGTH / 30);
+        assert_eq!(held.end(start + LENGTH / 5), 1, "the short one has ended");
+        assert!(held.has(long));
+    }
+
+    #[test]
     fn what_is_soon_to_be_extended_goes_along() {
         let start = Instant::now();
-        let mut held = Held::new(LENGTH);
-        held.insert("a".into(), start);
-        held.insert("b".into(), start + LENGTH / 12);
-        held.insert("c".into(), start + LENGTH / 3);
+        let mut held = Held::default();
+        held.insert("a".into(), LENGTH, start);
+        held.insert("b".into(), LENGTH, start + LENGTH / 12);
+        held.insert("c".into(), LENGTH, start + LENGTH / 3);
         assert_eq!(numbers(held.extend(start + LENGTH / 3)), [0, 1]);
     }
 
     #[test]
     fn a_lease_that_could_not_be_extended_is_tried_again_and_then_lost() {
         let start = Instant::now();
-        let mut held = Held::new(LENGTH);
-        let number = held.insert("l".into(), start);
+        let mut held = Held::default();
+        let number = held.insert("l".into(), LENGTH, start);
         let lost = held.watch(number).unwrap();
         held.extend(start + LENGTH / 3);
         held.not_extended(number, start + LENGTH / 3);
@@ -172,8 +198,8 @@ mod tests {
     #[test]
     fn a_lease_that_was_answered_is_not_told_lost() {
         let start = Instant::now();
-        let mut held = Held::new(LENGTH);
-        let number = held.insert("l".into(), start);
+        let mut held = Held::default();
+        let number = held.insert("l".into(), LENGTH, start);
         let lost = held.watch(number).unwrap();
         assert_eq!(held.remove(number), Some(("l".into(), start + LENGTH)));
         assert!(!held.lose(number) && !*lost.borrow());

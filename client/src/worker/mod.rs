@@ -22,6 +22,7 @@ mod run;
 use std::future::Future;
 use std::time::Duration;
 
+use punctual_wire::{Delivery, Span};
 use serde::de::DeserializeOwned;
 
 pub use failure::Failure;
@@ -86,10 +87,24 @@ pub struct WorkerBuilder {
 pub(crate) struct Settings {
     concurrency: usize,
     prefetch: usize,
-    lease: Duration,
+    /// What is asked for; without, as long as the task or its queue gives.
+    lease: Option<Duration>,
     wait: Duration,
     grace: Duration,
     consumer: String,
+}
+
+/// How long a lease lasts if nothing says: what a queue gives unless it is told otherwise.
+pub(crate) const USUAL_LEASE: Duration = Duration::from_secs(30);
+
+impl Settings {
+    /// How long the lease on a delivery was granted for. Servers of old do not say.
+    fn lease_of(&self, delivery: &Delivery) -> Duration {
+        match delivery.lease_time {
+            Span(0) => self.lease.unwrap_or(USUAL_LEASE),
+            time => time.as_duration(),
+        }
+    }
 }
 
 /// What a worker did.
@@ -119,7 +134,7 @@ impl Worker {
         let settings = Settings {
             concurrency: 16,
             prefetch: 0,
-            lease: Duration::from_secs(30),
+            lease: None,
             wait: Duration::from_secs(20),
             grace: Duration::from_secs(30),
             consumer: default_consumer(),
@@ -172,10 +187,10 @@ impl WorkerBuilder {
         self
     }
 
-    /// How long a lease lasts; 30 seconds unless told otherwise. Since leases are extended, this is not how long
-    /// a handler may take but how soon somebody else takes over if this process dies.
+    /// How long a lease lasts; unless told otherwise as long as the task says or, if it does not, its queue. Since leases
+    /// are extended, this is not how long a handler may take but how soon somebody else takes over if this process dies.
     pub fn lease(mut self, lease: Duration) -> WorkerBuilder {
-        self.settings.lease = lease;
+        self.settings.lease = Some(lease);
         self
     }
 
@@ -209,7 +224,7 @@ impl WorkerBuilder {
         if settings.concurrency == 0 {
             return wrong("a worker without concurrency does nothing: at least one handler must be able to run");
         }
-        if settings.lease < Duration::from_millis(100) {
+        if settings.lease.is_some_and(|lease| lease < Duration::from_millis(100)) {
             return wrong("a lease of less than 100 ms cannot be extended in time");
         }
         if settings.wait < Duration::from_millis(100) {

@@ -14,11 +14,11 @@ use tracing::Instrument;
 use super::backlog::Backlog;
 use super::failure::Failure;
 use super::handler::Handlers;
-use super::held::Held;
+use super::held::{Extension, Held};
 use super::job::Job;
 use super::outbox::{Note, Outbox, Word, request};
 use super::pace::Pace;
-use super::{Settings, Summary};
+use super::{Settings, Summary, USUAL_LEASE};
 use crate::backoff::Waits;
 use crate::client::Client;
 use crate::error::Error;
@@ -27,6 +27,9 @@ use crate::transport::Repeat;
 
 /// An empty answer that comes sooner than this was not waited for; asking again at once would be a busy loop.
 const TOO_SOON: Duration = Duration::from_millis(50);
+
+/// After a request that failed, at least about so long.
+const FIRST_WAIT: Duration = Duration::from_millis(100);
 
 /// When nothing is to be done, look again after this.
 const IDLE: Duration = Duration::from_secs(3_600);
@@ -76,14 +79,13 @@ pub(super) struct Sent {
 
 impl Run {
     pub fn new(client: Client, handlers: Handlers, settings: Settings) -> Run {
-        let (first, longest) = (Duration::from_millis(100), Duration::from_secs(10));
+        let (first, longest) = (FIRST_WAIT, Duration::from_secs(10));
         let now = Instant::now();
         Run {
             client,
             handlers,
-            held: Held::new(settings.lease),
-            // Leases must be extended before they end, so the waits stay well below their length.
-            settle_waits: Waits::new(first, longest.min(settings.lease / 6)),
+            held: Held::default(),
+            settle_waits: Waits::new(first, longest),
             settings,
             backlog: Backlog::default(),
             outbox: Outbox::default(),
@@ -149,8 +151,8 @@ impl Run {
             tracing::warn!(lost, "leases ended, because the server could not be asked to extend them");
             self.summary.lost += lost as u64;
         }
-        for (number, token, ends_at) in self.held.extend(now) {
-            let action = Action { after: Some(self.settings.lease.into()), ..Action::new(Do::Extend, token) };
+        for Extension { number, token, by, ends_at } in self.held.extend(now) {
+            let action = Action { after: Some(by.into()), ..Action::new(Do::Extend, token) };
             self.outbox.push(Note::new(number, action, ends_at));
         }
     }
@@ -188,7 +190,7 @@ impl Run {
         let reserve = Reserve {
             queues: self.handlers.queues(),
             max: Some(u32::try_from(room.min(ACTIONS)).unwrap_or(u32::MAX)),
-            lease: Some(Span::from(self.settings.lease)),
+            lease: self.settings.lease.map(Span::from),
             wait: Some(Span::from(self.settings.wait)),
             consumer: Some(self.settings.consumer.clone()),
         };
@@ -211,7 +213,8 @@ impl Run {
             Ok(deliveries) => {
                 self.fetch_waits.reset();
                 for delivery in deliveries {
-                    let number = self.held.insert(delivery.lease.clone(), now);
+                    let length = self.settings.lease_of(&delivery);
+                    let number = self.held.insert(delivery.lease.clone(), length, now);
                     self.backlog.push(number, delivery);
                 }
             }
@@ -274,6 +277,11 @@ impl Run {
         }
     }
 
+    /// The shortest of the leases that matter now.
+    fn shortest_lease(&self) -> Duration {
+        self.held.shortest().unwrap_or(USUAL_LEASE)
+    }
+
     /// Sends what waits to be said.
     pub fn begin_settling(&mut self) {
         if !self.settlings.is_empty() || Instant::now() < self.settle_at {
@@ -286,7 +294,7 @@ impl Run {
         self.under_way = notes.len();
         let client = self.client.clone();
         // What is stuck must not keep the leases from being extended by the next request.
-        let limit = (self.settings.lease / 3).max(Duration::from_millis(500));
+        let limit = (self.shortest_lease() / 3).max(Duration::from_millis(500));
         self.settlings.spawn(async move {
             let sent_at = Instant::now();
             let actions = request(&notes);
@@ -312,7 +320,11 @@ impl Run {
         };
         let failed = words.iter().any(|word| matches!(word, Word::NotExtended(_)));
         if failed || self.outbox.len() > before {
-            self.settle_at = now + self.settle_waits.next(asked);
+            let wait = self.settle_waits.next(asked);
+            // Leases must be extended before they end, so unless the server asks for more the waits stay well below
+            // their length.
+            let longest = (self.shortest_lease() / 6).max(FIRST_WAIT);
+            self.settle_at = now + if asked.is_some() { wait } else { wait.min(longest) };
         } else {
             self.settle_waits.reset();
         }

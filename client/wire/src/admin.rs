@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::given::given;
 use crate::object::objects;
 use crate::settings::{QueueSettings, TopicSettings};
 use crate::time::{Shift, Span, Time};
@@ -116,10 +117,10 @@ pub struct QueueList {
 #[serde(remote = "Self", deny_unknown_fields)]
 pub struct PauseQueue {
     /// Until this instant.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     pub until: Option<Time>,
     /// For so long.
-    #[serde(default, rename = "for", skip_serializing_if = "Option::is_none")]
+    #[serde(default, rename = "for", skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     pub length: Option<Span>,
 }
 
@@ -137,16 +138,16 @@ pub struct Deleted {
 #[serde(remote = "Self", deny_unknown_fields)]
 pub struct ShiftKey {
     /// To this instant.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     pub at: Option<Time>,
     /// To so long from now.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     pub delay: Option<Span>,
     /// By so much, in either direction.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     pub by: Option<Shift>,
     /// Only tasks of this topic.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     #[cfg_attr(
         feature = "openapi",
         schema(
@@ -161,14 +162,14 @@ pub struct ShiftKey {
     pub dry_run: bool,
 }
 
-/// Which dead letters or finished tasks to replay or purge. Replaying the history needs a topic, and
-/// the history has no queues.
+/// Which dead letters or finished tasks to replay or purge. Dead letters need a filter, or `all`. Replaying the history
+/// needs a topic, and the history has no queues.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(remote = "Self", deny_unknown_fields)]
 pub struct Selection {
     /// Only of this topic.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     #[cfg_attr(
         feature = "openapi",
         schema(
@@ -179,7 +180,7 @@ pub struct Selection {
     )]
     pub topic: Option<String>,
     /// Only of this queue.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     #[cfg_attr(
         feature = "openapi",
         schema(
@@ -190,14 +191,37 @@ pub struct Selection {
     )]
     pub queue: Option<String>,
     /// Only those that died or finished from this instant on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     pub from: Option<Time>,
     /// Only those that died or finished before this instant.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     pub until: Option<Time>,
+    /// Finished tasks: only those that ended so; without, only those that are done.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
+    pub ending: Option<EndingChoice>,
+    /// Dead letters: really all of them. Needed if nothing else says which.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub all: bool,
     /// Only count.
     #[serde(default)]
     pub dry_run: bool,
+}
+
+/// Which endings are meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum EndingChoice {
+    /// What a consumer acknowledged.
+    Done,
+    /// What was cancelled.
+    Cancelled,
+    /// What went on to another topic as a dead letter.
+    Forwarded,
+    /// What was removed as a dead letter.
+    Purged,
+    /// However they ended.
+    Any,
 }
 
 /// What a change to many tasks did.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::bytes::Base64;
+use crate::given::given;
 use crate::object::objects;
 use crate::problem::Answer;
 use crate::standing::Standing;
@@ -61,7 +62,7 @@ pub struct Delivery {
     /// The queue that hands it over.
     pub queue: String,
     /// What to work on, if it was handed in as JSON.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<serde_json::Value>))]
     pub body: Option<Box<RawValue>>,
     /// What to work on, if it was handed in as text.
@@ -94,6 +95,10 @@ pub struct Delivery {
     pub lease: String,
     /// When that right ends.
     pub until: Time,
+    /// How long it lasts in all, for clients whose clock differs from the server's: as long as was asked for, or less
+    /// if the task or its queue allow no more.
+    #[serde(default)]
+    pub lease_time: Span,
 }
 
 /// What a consumer says about deliveries it holds.
@@ -118,14 +123,14 @@ pub struct Action {
     pub lease: String,
     /// `release`: available again after so long, and the attempt does not count as a failure;
     /// without, it failed and the retry policy says when. `extend`: so long from now; without, as
-    /// long as the task or its queue gives.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// long as the task or its queue gives, and no longer than these allow.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     pub after: Option<Span>,
     /// `release`: from now on with this priority.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<u64>, maximum = 4294967295_i64))]
     pub priority: Option<u32>,
-    /// `reject`: why it cannot be done.
+    /// `release`: what went wrong. `reject`: why it cannot be done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(max_length = 1024))]
     pub note: Option<String>,
@@ -190,4 +195,38 @@ pub enum SettledOutcome {
     Extended,
 }
 
-objects!(Reserve, Actions, Action);
+/// An operator's word that ends a lease, whoever holds it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(remote = "Self", deny_unknown_fields)]
+pub struct Revoke {
+    /// Only if it is with this consumer.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
+    #[cfg_attr(
+        feature = "openapi",
+        schema(min_length = 1, max_length = 255, pattern = "^[^\\u0000-\\u0020\\u007f-\\u00a0]+$")
+    )]
+    pub holder: Option<String>,
+    /// Available again after so long, and the attempt does not count as a failure; without, it failed and the retry
+    /// policy says when, as if the lease had ended by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
+    pub after: Option<Span>,
+    /// Why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(max_length = 1024))]
+    pub note: Option<String>,
+}
+
+/// A lease that was ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Revoked {
+    /// The task's topic.
+    pub topic: String,
+    /// The task's id.
+    pub id: String,
+    /// Where the delivery stands now.
+    pub standing: Standing,
+}
+
+objects!(Revoke, Reserve, Actions, Action);

@@ -9,6 +9,7 @@
 mod admin;
 mod bytes;
 mod event;
+mod given;
 mod lease;
 mod list;
 mod me;
@@ -23,13 +24,15 @@ mod task;
 mod time;
 
 pub use admin::{
-    Deleted, Distribution, Forecast, ForecastSlot, Happened, ListNames, PauseQueue, QueueInfo, QueueList, Selection,
-    ShiftKey, Stats, StoreSize, Swept, Timing, TopicInfo, TopicList, Total, Unit,
+    Deleted, Distribution, EndingChoice, Forecast, ForecastSlot, Happened, ListNames, PauseQueue, QueueInfo, QueueList,
+    Selection, ShiftKey, Stats, StoreSize, Swept, Timing, TopicInfo, TopicList, Total, Unit,
 };
 pub use bytes::Base64;
 pub use event::Event;
-pub use lease::{Action, Actions, Deliveries, Delivery, Do, Reserve, Settled, SettledOutcome, Settlements};
-pub use list::{DeliveryInfo, List, ListState, Page, Past, TaskInfo};
+pub use lease::{
+    Action, Actions, Deliveries, Delivery, Do, Reserve, Revoke, Revoked, Settled, SettledOutcome, Settlements,
+};
+pub use list::{Attempt, DeliveryInfo, List, ListState, Page, Past, TaskInfo, Undone};
 pub use me::{Me, Role};
 #[cfg(feature = "openapi")]
 pub use name::Name;

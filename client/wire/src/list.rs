@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::bytes::Base64;
+use crate::given::given;
 use crate::settings::Retry;
-use crate::standing::Standing;
+use crate::standing::{Ending, Standing};
 use crate::time::{Span, Time};
 
 /// All that is known of a task. Bodies and headers are there if they were asked for.
@@ -26,7 +27,7 @@ pub struct TaskInfo {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     /// Its body, if it was handed in as JSON.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<serde_json::Value>))]
     pub body: Option<Box<RawValue>>,
     /// Its body, if it was handed in as text.
@@ -50,6 +51,9 @@ pub struct TaskInfo {
     /// How long a consumer may work on it if it does not say, if that differs from the queue's settings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<Span>,
+    /// How long a lease on it lasts at most, if that is less than the queue allows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_lease: Option<Span>,
     /// When it was scheduled.
     pub scheduled_at: Time,
     /// When it is or was due.
@@ -68,6 +72,9 @@ pub struct TaskInfo {
     /// What happened to it besides, if anything did.
     #[serde(default, skip_serializing_if = "Past::is_empty")]
     pub past: Past,
+    /// The first and the last of its attempts that did not end in the work being done, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub log: Vec<Attempt>,
     /// Where its open deliveries stand, if it was broadcast. Empty in lists.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deliveries: Vec<DeliveryInfo>,
@@ -94,6 +101,45 @@ pub struct DeliveryInfo {
     /// What happened to it besides, if anything did.
     #[serde(default, skip_serializing_if = "Past::is_empty")]
     pub past: Past,
+    /// The first and the last of its attempts that did not end in the work being done, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub log: Vec<Attempt>,
+}
+
+/// An attempt that did not end in the work being done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Attempt {
+    /// Which one it was; after a replay they count from one again.
+    pub attempt: u32,
+    /// When it ended.
+    pub at: Time,
+    /// The consumer.
+    pub consumer: String,
+    /// How it ended.
+    pub undone: Undone,
+    /// The beginning of what was said about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+/// How an attempt ended, if the work was not done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Undone {
+    /// Its consumer gave it back to be retried.
+    Failed,
+    /// Its lease ended without a word.
+    Lapsed,
+    /// Its consumer gave it back for a time of its choice. That is no failure.
+    Released,
+    /// Its consumer said that the work cannot be done.
+    Rejected,
+    /// An operator ended its lease.
+    Revoked,
+    /// The connection of its consumer was gone.
+    Abandoned,
 }
 
 /// What happened to a task or a delivery besides the attempts that count now.
@@ -152,6 +198,9 @@ pub struct List {
     /// Tasks: only in this state. Tasks of a key: which of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<ListState>,
+    /// Finished tasks: only those that ended so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ending: Option<Ending>,
     /// From this instant on: when they come due, died or finished.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<Time>,

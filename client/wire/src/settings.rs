@@ -73,6 +73,10 @@ pub struct Binding {
 pub struct QueueSettings {
     /// How long a consumer may work on a delivery if it does not say. Default: 30 seconds.
     pub lease: Span,
+    /// How long a lease lasts at most, from when it is granted or extended; a longer one that is asked for is cut.
+    /// Default: 12 hours, or `lease` if that is longer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_lease: Option<Span>,
     /// What happens to deliveries that fail, unless their task says otherwise.
     pub retry: Retry,
     /// How many ready deliveries it holds.
@@ -112,6 +116,7 @@ impl Default for QueueSettings {
     fn default() -> QueueSettings {
         QueueSettings {
             lease: Span::from_secs(30),
+            max_lease: None,
             retry: Retry::default(),
             max_length: None,
             overflow: Overflow::Refuse,
@@ -167,7 +172,7 @@ pub struct Retry {
     /// How long to wait before the next one.
     pub backoff: Backoff,
     /// By how much of itself, in percent, the wait may grow at random. Default: 10.
-    #[cfg_attr(feature = "openapi", schema(maximum = 255))]
+    #[cfg_attr(feature = "openapi", schema(maximum = 100))]
     pub jitter_percent: u8,
 }
 

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::bytes::Base64;
+use crate::given::given;
 use crate::object::objects;
 use crate::problem::Answer;
 use crate::settings::Retry;
@@ -40,13 +41,13 @@ pub struct NewTask {
     )]
     pub id: Option<String>,
     /// So long from now.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     pub delay: Option<Span>,
     /// At this instant; what lies in the past is due at once.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     pub at: Option<Time>,
     /// What is handed to the consumer, as any JSON; it comes back as it was.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<serde_json::Value>))]
     pub body: Option<Box<RawValue>>,
     /// The same as plain text.
@@ -93,7 +94,11 @@ pub struct NewTask {
     /// How long a consumer may work on it if it does not say; without, as long as the queue gives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<Span>,
-    /// Whether a task of the same id that was not handed out yet gives way to this one.
+    /// How long a lease on it lasts at most, whoever asks for more; without, or if that is less, as long as the queue
+    /// allows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_lease: Option<Span>,
+    /// Whether a task of the same id that was not handed out yet, or is finished, gives way to this one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub replace: bool,
 }
@@ -114,6 +119,9 @@ pub struct Scheduled {
     /// Where the task of this id stands, if there was one already.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub standing: Option<Standing>,
+    /// How to go on if this is not what was wanted, in words; if there was one already.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
 }
 
 /// What scheduling did.
@@ -123,7 +131,7 @@ pub struct Scheduled {
 pub enum ScheduleOutcome {
     /// The task is new.
     Created,
-    /// It took the place of one that had not been handed out.
+    /// It took the place of one that had not been handed out, or was finished.
     Replaced,
     /// There is a task of this id; nothing was changed.
     Existed,
@@ -176,20 +184,20 @@ pub enum CancelOutcome {
 #[serde(remote = "Self", deny_unknown_fields)]
 pub struct Reschedule {
     /// To this instant.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     pub at: Option<Time>,
     /// To so long from now.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     pub delay: Option<Span>,
     /// By so much, in either direction. Unlike the others this must not be repeated when an answer was lost.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     pub by: Option<Shift>,
     /// To this priority.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<u64>, maximum = 4294967295_i64))]
     pub priority: Option<u32>,
     /// To this body, as any JSON.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<serde_json::Value>))]
     pub body: Option<Box<RawValue>>,
     /// The same as plain text.

@@ -16,17 +16,34 @@ use crate::rfc3339;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(pub u64);
 
-/// A text that is not a [`Time`].
+/// Something that is not a [`Time`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not a time: write 2026-12-24T18:00:00Z (RFC 3339) or milliseconds since 1970")]
-pub struct BadTime(String);
+pub enum BadTime {
+    /// A text that says no time.
+    #[error("{0:?} is not a time: write 2026-12-24T18:00:00Z (RFC 3339) or milliseconds since 1970")]
+    Unreadable(String),
+    /// A number that can only be meant as seconds: as milliseconds it would be an instant in the years from 1970 to
+    /// 1973, long past, and a task would be due at once.
+    #[error("{0} can only be seconds since 1970: write {0}000 (milliseconds) or {in_words}", in_words = Time(.0.saturating_mul(1_000)))]
+    Seconds(u64),
+}
+
+/// Numbers from here on were, as milliseconds, at the second day of 1970.
+const FIRST_SECONDS: u64 = 100_000_000;
+/// Numbers up to here are, as milliseconds, at the beginning of 1973, and as seconds in the year 5138.
+const LAST_SECONDS: u64 = 100_000_000_000;
 
 impl Time {
     /// The last instant that can be named, in the year 287396.
     pub const LAST: Time = Time((1 << 53) - 2);
 
-    fn checked(millis: u64) -> Option<Time> {
-        (millis <= Time::LAST.0).then_some(Time(millis))
+    /// A number as somebody wrote it.
+    fn of_number(millis: u64) -> Result<Time, BadTime> {
+        match millis {
+            FIRST_SECONDS..LAST_SECONDS => Err(BadTime::Seconds(millis)),
+            _ if millis > Time::LAST.0 => Err(BadTime::Unreadable(millis.to_string())),
+            _ => Ok(Time(millis)),
+        }
     }
 
     /// The time by this machine's clock.
@@ -41,14 +58,14 @@ impl FromStr for Time {
 
     fn from_str(text: &str) -> Result<Time, BadTime> {
         if let Ok(millis) = text.parse::<u64>() {
-            return Time::checked(millis).ok_or_else(|| BadTime(text.into()));
+            return Time::of_number(millis);
         }
         if let Some(millis) = rfc3339::read(text) {
             return Ok(Time(millis));
         }
         // What is not quite RFC 3339 but leaves no doubt, as without seconds, is taken too.
         let instant = text.parse().ok().filter(|_| !text.contains(":60"));
-        let instant: jiff::Timestamp = instant.ok_or_else(|| BadTime(text.into()))?;
+        let instant: jiff::Timestamp = instant.ok_or_else(|| BadTime::Unreadable(text.into()))?;
         // Rounded up, so that nothing is early; what lies before 1970 is long past either way.
         let micros = instant.as_microsecond().max(0) as u64;
         let more = u64::from(instant.subsec_nanosecond() % 1_000 > 0);
@@ -83,7 +100,7 @@ impl<'de> Deserialize<'de> for Time {
                 f.write_str("a time as RFC 3339 text or as milliseconds since 1970")
             }
             fn visit_u64<E: Error>(self, millis: u64) -> Result<Time, E> {
-                Time::checked(millis).ok_or_else(|| E::invalid_value(Unexpected::Unsigned(millis), &self))
+                Time::of_number(millis).map_err(E::custom)
             }
             fn visit_i64<E: Error>(self, millis: i64) -> Result<Time, E> {
                 Err(E::invalid_value(Unexpected::Signed(millis), &self))
@@ -98,14 +115,21 @@ impl<'de> Deserialize<'de> for Time {
 
 /// A length of time in milliseconds.
 ///
-/// Comes in as `"15m"`, `"1h30m"`, `"250ms"` or a number of milliseconds; goes out as text.
+/// Comes in as `"15m"`, `"1h30m"` or `"250ms"`, or as a number of milliseconds; goes out as text. A text without a unit
+/// is refused: who writes `15` rarely means milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span(pub u64);
 
 /// A text that is not a [`Span`] or a [`Shift`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not a length of time: write 15m, 1h30m or 250ms (w, d, h, m, s, ms), or a number of milliseconds")]
-pub struct BadSpan(String);
+pub enum BadSpan {
+    /// It says no length of time.
+    #[error("{0:?} is not a length of time: write 15m, 1h30m or 250ms (w, d, h, m, s, ms)")]
+    Unreadable(String),
+    /// A number without a unit.
+    #[error("{0:?} has no unit: write {0}s, {0}m or {0}ms (w, d, h, m, s, ms)")]
+    NoUnit(String),
+}
 
 /// The units of a length of time, longest first, in milliseconds. Months and years are left out: they differ in length.
 const UNITS: [(&str, u64); 6] =
@@ -141,9 +165,10 @@ impl FromStr for Span {
     type Err = BadSpan;
 
     fn from_str(text: &str) -> Result<Span, BadSpan> {
-        let bad = || BadSpan(text.into());
-        if let Ok(millis) = text.parse::<u64>() {
-            return Span::checked(millis).ok_or_else(bad);
+        let bad = || BadSpan::Unreadable(text.into());
+        if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+            let is_zero = text.bytes().all(|byte| byte == b'0');
+            return if is_zero { Ok(Span(0)) } else { Err(BadSpan::NoUnit(text.into())) };
         }
         let mut sum: u64 = 0;
         let mut longer = u64::MAX;
@@ -218,13 +243,15 @@ impl FromStr for Shift {
     type Err = BadSpan;
 
     fn from_str(text: &str) -> Result<Shift, BadSpan> {
-        let bad = |_| BadSpan(text.into());
         let (sign, span) = match text.strip_prefix('-') {
             Some(span) => (-1, span),
             None => (1, text.strip_prefix('+').unwrap_or(text)),
         };
-        let span: Span = span.parse().map_err(bad)?;
-        i64::try_from(span.0).map(|millis| Shift(sign * millis)).map_err(|_| BadSpan(text.into()))
+        let span: Span = span.parse().map_err(|bad| match bad {
+            BadSpan::NoUnit(_) => BadSpan::NoUnit(text.into()),
+            BadSpan::Unreadable(_) => BadSpan::Unreadable(text.into()),
+        })?;
+        i64::try_from(span.0).map(|millis| Shift(sign * millis)).map_err(|_| BadSpan::Unreadable(text.into()))
     }
 }
 
@@ -292,7 +319,7 @@ mod schemas {
     }
     impl ToSchema for Time {}
 
-    const SPAN: &str = "([0-9]+|([0-9]+w)?([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?)$";
+    const SPAN: &str = "(0|([0-9]+w)?([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?)$";
 
     impl PartialSchema for Span {
         fn schema() -> RefOr<Schema> {
@@ -326,9 +353,10 @@ mod tests {
         assert_eq!(read("1h30m"), Ok(5_400_000));
         assert_eq!(read("250ms"), Ok(250));
         assert_eq!(read("1w2d3h4m5s6ms"), Ok(788_645_006));
-        assert_eq!(read("1500"), Ok(1_500));
         assert_eq!(read("0"), Ok(0));
-        for bad in ["", "m", "15 m", "15M", "1y", "30m1h", "1h1h", "-1h", "1.5h", "99999999999999999999w", "é"] {
+        assert_eq!(serde_json::from_str::<Span>("1500").unwrap(), Span(1_500));
+        for bad in ["", "1500", "m", "15 m", "15M", "1y", "30m1h", "1h1h", "-1h", "1.5h", "99999999999999999999w", "é"]
+        {
             assert!(read(bad).is_err(), "{bad}");
         }
     }
@@ -362,6 +390,23 @@ mod tests {
         assert_eq!("9999-12-31T23:59:59.999Z".parse(), Ok(Time(253_402_300_799_999)));
         assert_eq!(Time(253_402_300_799_999).to_string(), "9999-12-31T23:59:59.999Z");
         assert!("2026-12-24T18:00:60Z".parse::<Time>().is_err(), "leap seconds end a day");
+    }
+
+    #[test]
+    fn a_number_that_can_only_be_seconds_is_refused_with_a_hint() {
+        let refused = serde_json::from_str::<Time>("1794842836").unwrap_err().to_string();
+        assert!(refused.contains("1794842836000") && refused.contains("2026-11-16T"), "{refused}");
+        assert_eq!("1794842836".parse::<Time>(), Err(BadTime::Seconds(1_794_842_836)));
+        assert_eq!("1794842836000".parse(), Ok(Time(1_794_842_836_000)));
+        assert_eq!(serde_json::from_str::<Time>("99999999").unwrap(), Time(99_999_999), "who counts from 1970 may");
+    }
+
+    #[test]
+    fn a_text_without_a_unit_is_refused_with_a_hint() {
+        let refused = "15".parse::<Span>().unwrap_err().to_string();
+        assert!(refused.contains("15s") && refused.contains("15ms"), "{refused}");
+        assert_eq!("-15".parse::<Shift>(), Err(BadSpan::NoUnit("-15".into())));
+        assert!(serde_json::from_str::<Span>("\"15\"").is_err());
     }
 
     #[test]

@@ -7,9 +7,9 @@ use super::sweep::{Job, Work};
 use super::{Closed, Shard};
 use crate::answer::{Answer, Refused, Reply};
 use crate::name::Name;
-use crate::settings::{QueueSettings, Rate, TopicSettings};
+use crate::settings::{QueueSettings, TopicSettings};
 use crate::store::{Position, Table, TallyKind};
-use crate::time::{Millis, Timestamp};
+use crate::time::Timestamp;
 
 impl<R> Shard<R> {
     pub(super) fn create_topic(&mut self, name: &Name, settings: TopicSettings) -> TopicIndex {
@@ -47,7 +47,17 @@ impl<R> Shard<R> {
     }
 
     pub(super) fn put_topic(&mut self, name: &Name, settings: TopicSettings) -> Reply {
-        check_rate(settings.rate)?;
+        settings.check()?;
+        let mut fed = settings.feeds.iter().flatten().map(|binding| &binding.queue);
+        // Where queues do not come to be by use, what is fed to a missing one would be lost to everybody's sight.
+        match fed.find(|queue| !self.config.create_on_use && self.directory.queue_index(queue).is_none()) {
+            Some(queue) => Err(Refused::NoSuchQueue(queue.clone())),
+            None => self.adjust_topic(name, settings),
+        }
+    }
+
+    /// Gives a topic settings that can be kept.
+    fn adjust_topic(&mut self, name: &Name, settings: TopicSettings) -> Reply {
         match self.directory.topic_index(name) {
             Some(index) => {
                 if self.directory.topic(index).closing {
@@ -71,10 +81,12 @@ impl<R> Shard<R> {
     }
 
     pub(super) fn put_queue(&mut self, name: &Name, settings: QueueSettings) -> Reply {
-        check_rate(settings.rate)?;
-        if settings.lease == Millis::ZERO {
-            return Err(Refused::BadSettings("a lease of 0 ms ends before work can begin: give it some time".into()));
-        }
+        settings.check()?;
+        self.adjust_queue(name, settings)
+    }
+
+    /// Gives a queue settings that can be kept, or that it had before there were rules for them.
+    fn adjust_queue(&mut self, name: &Name, settings: QueueSettings) -> Reply {
         match self.directory.queue_index(name) {
             Some(index) => {
                 let queue = self.directory.queue_mut(index);
@@ -101,7 +113,7 @@ impl<R> Shard<R> {
             return Err(Refused::NoSuchTopic(name.clone()));
         };
         let settings = TopicSettings { paused, ..self.directory.topic(index).settings.clone() };
-        self.put_topic(name, settings)
+        self.adjust_topic(name, settings)
     }
 
     pub(super) fn pause_queue(&mut self, name: &Name, until: Option<Timestamp>) -> Reply {
@@ -109,7 +121,7 @@ impl<R> Shard<R> {
             return Err(Refused::NoSuchQueue(name.clone()));
         };
         let settings = QueueSettings { paused_until: until, ..self.directory.queue(index).settings.clone() };
-        self.put_queue(name, settings)
+        self.adjust_queue(name, settings)
     }
 
     pub(super) fn delete_topic(&mut self, name: &Name, force: bool, reply: R) {
@@ -198,14 +210,5 @@ impl<R> Shard<R> {
             self.gone_queues.push(name.clone());
             self.closed.insert(Closed::Queue(index));
         }
-    }
-}
-
-fn check_rate(rate: Option<Rate>) -> Result<(), Refused> {
-    match rate {
-        Some(Rate { per_second: 0, .. } | Rate { burst: 0, .. }) => {
-            Err(Refused::BadSettings("a rate of 0 lets nothing pass: pause it instead".into()))
-        }
-        _ => Ok(()),
     }
 }

@@ -115,6 +115,12 @@ impl Resident {
         self.body_is_new = true;
     }
 
+    /// What it costs in memory. What it remembers of its attempts may grow to several times the rest.
+    fn weight(&self) -> usize {
+        let log = self.state.log.as_ref().map_or(0, |log| log.weight());
+        ROW_COST + log + self.body.as_ref().map_or(0, Bytes::len)
+    }
+
     fn is_dirty(&self) -> bool {
         self.touched || self.pinned_by != 0
     }
@@ -267,7 +273,7 @@ impl Desk {
     }
 
     fn place(&mut self, mut resident: Resident) -> Slot {
-        resident.cost = ROW_COST + resident.body.as_ref().map_or(0, Bytes::len);
+        resident.cost = resident.weight();
         self.cost += resident.cost;
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
@@ -339,7 +345,9 @@ impl Desk {
                 if row.gone || row.table != Table::Live || far {
                     self.remove(slot);
                 } else {
-                    let seq = row.seq;
+                    let (seq, before, now) = (row.seq, row.cost, row.weight());
+                    row.cost = now;
+                    self.cost = self.cost - before + now;
                     self.cached.push_back((slot, seq));
                 }
             }

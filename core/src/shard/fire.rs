@@ -21,7 +21,7 @@ impl<R> Shard<R> {
                 self.arrive(slot);
                 self.firing = None;
             }
-            Phase::Leased { .. } => self.fail(slot, self.now),
+            Phase::Leased { .. } => self.lapse(slot),
             Phase::Forwarding { .. } => self.forward(slot),
             Phase::Waiting | Phase::Spread(_) | Phase::Dead(_) | Phase::Finished(_) => {}
         }
@@ -157,7 +157,7 @@ impl<R> Shard<R> {
             state.phase = Phase::Waiting;
             state.queue = Some(queue.clone());
             // What happened to the task before is not the past of this row.
-            state.past = None;
+            (state.past, state.log) = (None, None);
             let seq = self.numbers.row();
             let part = Resident::new(task.in_queue(&queue), seq, group.clone(), topic, state, None);
             let part = self.desk.insert(part);

@@ -3,10 +3,12 @@
 use super::Shard;
 use super::desk::Slot;
 use crate::answer::{Answer, Lease, Refused, Reply};
-use crate::command::Back;
+use crate::attempt::{Undone, check_note};
+use crate::command::{Back, Revoke};
 use crate::event::What;
 use crate::settings::{QueueSettings, Retry, scramble};
-use crate::state::{Ending, Phase, Reason};
+use crate::state::{Ending, Phase, Reason, State};
+use crate::task::NO_LEASE;
 use crate::time::{Millis, Timestamp};
 
 impl<R> Shard<R> {
@@ -17,19 +19,54 @@ impl<R> Shard<R> {
     }
 
     /// Gives a delivery back; a delay counts `from` when that was said.
-    pub(super) fn release(&mut self, lease: &Lease, back: Back, priority: Option<u32>, from: Timestamp) -> Reply {
+    pub(super) fn release(
+        &mut self,
+        lease: &Lease,
+        back: Back,
+        priority: Option<u32>,
+        note: Option<String>,
+        from: Timestamp,
+    ) -> Reply {
+        check_note(note.as_deref())?;
         let slot = self.held(lease)?;
+        let undone = match back {
+            Back::Retry => Undone::Failed,
+            Back::After(_) => Undone::Released,
+            Back::Abandoned => Undone::Abandoned,
+        };
         self.touch(slot);
-        let row = &mut self.desk[slot];
-        row.state.priority = priority.unwrap_or(row.state.priority);
+        let state = &mut self.desk[slot].state;
+        state.priority = priority.unwrap_or(state.priority);
+        state.log_attempt(self.now, undone, note.as_deref());
         if back != Back::Abandoned {
-            row.state.past_mut().releases += 1;
+            state.past_mut().releases += 1;
         }
+        self.give_back(slot, back, note, from)
+    }
+
+    /// Ends a lease because an operator says so: for its consumer it is lost.
+    pub(super) fn revoke(&mut self, revoke: Revoke, from: Timestamp) -> Reply {
+        let Revoke { selected, holder, back, note } = revoke;
+        check_note(note.as_deref())?;
+        let Some(slot) = self.desk.by_key(&selected.key()) else { return Err(Refused::LeaseLost { now: None }) };
+        let row = &self.desk[slot];
+        match &row.state.phase {
+            Phase::Leased { holder: by, .. } if self.now < row.at && holder.as_ref().is_none_or(|is| is == by) => {}
+            _ => return Err(Refused::LeaseLost { now: Some(self.standing(slot)) }),
+        }
+        self.touch(slot);
+        self.desk[slot].state.log_attempt(self.now, Undone::Revoked, note.as_deref());
+        self.give_back(slot, back, note, from)
+    }
+
+    /// Lets a delivery that was with a consumer wait again, or gives it up after too many failures.
+    fn give_back(&mut self, slot: Slot, back: Back, note: Option<String>, from: Timestamp) -> Reply {
+        let row = &mut self.desk[slot];
         if let Back::After(delay) = back {
             row.state.past_mut().delay = Some(delay);
         }
         match back {
-            Back::Retry => self.fail(slot, from),
+            Back::Retry => self.fail(slot, from, note),
             // Given back at once, it stands where it stood before: its time is its due time.
             Back::After(Millis::ZERO) | Back::Abandoned => {
                 let at = row.state.due.min(self.now);
@@ -46,19 +83,23 @@ impl<R> Shard<R> {
     }
 
     pub(super) fn reject(&mut self, lease: &Lease, note: Option<String>, priority: Option<u32>) -> Reply {
+        check_note(note.as_deref())?;
         let slot = self.held(lease)?;
         self.touch(slot);
         let state = &mut self.desk[slot].state;
         state.priority = priority.unwrap_or(state.priority);
         state.past_mut().rejections += 1;
+        state.log_attempt(self.now, Undone::Rejected, note.as_deref());
         self.die(slot, Reason::Rejected, note);
         Ok(Answer::Rejected)
     }
 
     pub(super) fn extend(&mut self, lease: &Lease, by: Option<Millis>) -> Reply {
+        check_lease("after", by)?;
         let slot = self.held(lease)?;
-        let by = by.or(self.desk[slot].state.lease).unwrap_or_else(|| self.queue_settings(slot).lease);
-        let until = self.hand_over_at.plus(by.max(Millis(1)));
+        let queue = self.queue_settings(slot);
+        let time = lease_time(by, &self.desk[slot].state, &queue);
+        let until = self.hand_over_at.plus(time);
         self.hold_until(slot, until);
         self.note(slot, What::Extended { until });
         Ok(Answer::Extended(until))
@@ -83,15 +124,23 @@ impl<R> Shard<R> {
         }
     }
 
-    /// An attempt failed at this time: there is another one later, or it is given up.
-    pub(super) fn fail(&mut self, slot: Slot, at: Timestamp) {
+    /// A lease ended without a word from its consumer.
+    pub(super) fn lapse(&mut self, slot: Slot) {
+        self.touch(slot);
+        let row = &mut self.desk[slot];
+        row.state.log_attempt(row.at, Undone::Lapsed, None);
+        self.fail(slot, self.now, None);
+    }
+
+    /// An attempt failed at this time: there is another one later, or it is given up, with what was said last.
+    fn fail(&mut self, slot: Slot, at: Timestamp, note: Option<String>) {
         self.touch(slot);
         let retry = self.desk[slot].state.retry.unwrap_or_else(|| self.queue_settings(slot).retry);
         let row = &mut self.desk[slot];
         row.state.failures += 1;
         let failures = row.state.failures;
         if retry.is_exhausted(failures) {
-            return self.die(slot, Reason::OutOfAttempts, None);
+            return self.die(slot, Reason::OutOfAttempts, note);
         }
         let again = at.plus(self.retry_wait(&retry, slot));
         self.note(slot, What::Failed { again });
@@ -108,5 +157,20 @@ impl<R> Shard<R> {
         let queue = self.desk[slot].state.queue.as_ref();
         let queue = queue.and_then(|queue| self.directory.queue_index(queue));
         queue.map_or_else(QueueSettings::default, |queue| self.directory.queue(queue).settings.clone())
+    }
+}
+
+/// How long a lease lasts: as the consumer says, else as the task does, else as the queue does, but never longer than
+/// the task and the queue allow.
+pub(super) fn lease_time(asked: Option<Millis>, state: &State, queue: &QueueSettings) -> Millis {
+    let longest = state.max_lease.map_or(queue.max_lease, |own| own.min(queue.max_lease));
+    asked.or(state.lease).unwrap_or(queue.lease).min(longest).max(Millis(1))
+}
+
+/// A lease that was asked for must have some length.
+pub(super) fn check_lease(field: &'static str, asked: Option<Millis>) -> Result<(), Refused> {
+    match asked {
+        Some(Millis::ZERO) => Err(Refused::Invalid { field, why: NO_LEASE.into() }),
+        _ => Ok(()),
     }
 }

@@ -371,6 +371,11 @@ impl<R> Shard<R> {
                 self.need_relatives(&key, needs);
                 self.need_key(&key, needs);
             }
+            Command::Revoke(revoke) => {
+                let key = revoke.selected.key();
+                self.need_relatives(&key, needs);
+                self.need_key(&key, needs);
+            }
             Command::Forwarded { key, .. } => {
                 self.need_relatives(key, needs);
                 self.need_key(key, needs);

@@ -6,6 +6,7 @@
 use super::Shard;
 use super::desk::Slot;
 use super::directory::{QueueIndex, Route};
+use super::lease::check_lease;
 use crate::answer::{Answer, Refused, Reply};
 use crate::command::{RowId, Shift, Take};
 use crate::event::What;
@@ -74,6 +75,7 @@ impl<R> Shard<R> {
     /// Hands a row to a consumer: a dead letter, or what waits for its time or for anybody. It does not enter the
     /// ready set of its queue, so that it neither finds that full nor pushes anything out.
     pub(super) fn take(&mut self, take: &Take) -> Reply {
+        check_lease("lease", take.lease)?;
         let slot = self.numbered(&take.row)?;
         let row = &self.desk[slot];
         let is_free = match row.state.phase {

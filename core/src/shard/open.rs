@@ -23,6 +23,8 @@ use crate::time::Timestamp;
 const VERSION: u8 = 1;
 /// The same for a queue, followed by its order. It is written only if that is not the usual one.
 const WITH_ORDER: u8 = 2;
+/// The same, followed by its longest lease. It is written only if that is not the usual one.
+const WITH_MAX_LEASE: u8 = 3;
 
 /// How many rows of settings are read at once.
 const PAGE: usize = 1_024;
@@ -40,18 +42,31 @@ fn decode_setting<T: DeserializeOwned>(bytes: &[u8]) -> T {
 
 /// The stored form of a queue's settings.
 pub(super) fn encode_queue(settings: &QueueSettings) -> Bytes {
-    if settings.order == Order::default() {
-        return encode_setting(settings);
+    let lay = |version| postcard::to_extend(settings, vec![version]).expect("settings can be laid out as bytes");
+    if settings.max_lease != QueueSettings::usual_max_lease(settings.lease) {
+        let tail = (settings.order, settings.max_lease);
+        return postcard::to_extend(&tail, lay(WITH_MAX_LEASE)).expect("a tail can be laid out as bytes").into();
     }
-    let bytes = postcard::to_extend(settings, vec![WITH_ORDER]).expect("settings can be laid out as bytes");
-    postcard::to_extend(&settings.order, bytes).expect("an order can be laid out as bytes").into()
+    if settings.order != Order::default() {
+        let bytes = postcard::to_extend(&settings.order, lay(WITH_ORDER));
+        return bytes.expect("an order can be laid out as bytes").into();
+    }
+    lay(VERSION).into()
 }
 
 fn decode_queue(bytes: &[u8]) -> QueueSettings {
-    let Some((&WITH_ORDER, rest)) = bytes.split_first() else { return decode_setting(bytes) };
-    let (mut settings, order): (QueueSettings, &[u8]) =
+    let (version, rest) = bytes.split_first().expect("stored settings start with their version");
+    let (mut settings, tail): (QueueSettings, &[u8]) =
         postcard::take_from_bytes(rest).expect("stored settings can be read back");
-    settings.order = postcard::from_bytes(order).expect("a stored order can be read back");
+    settings.max_lease = QueueSettings::usual_max_lease(settings.lease);
+    match *version {
+        VERSION => {}
+        WITH_ORDER => settings.order = postcard::from_bytes(tail).expect("a stored order can be read back"),
+        WITH_MAX_LEASE => {
+            (settings.order, settings.max_lease) = postcard::from_bytes(tail).expect("a stored tail can be read back");
+        }
+        _ => panic!("a newer version of Punctual wrote these settings: do not go back to an older one"),
+    }
     settings
 }
 
@@ -247,6 +262,7 @@ impl<R> Shard<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::time::Millis;
 
     /// The bytes of settings, as they stand in stores that exist.
     #[test]
@@ -259,5 +275,17 @@ mod tests {
         let by_arrival = QueueSettings { order: Order::Arrival, ..QueueSettings::default() };
         assert_eq!(decode_queue(&version_2), by_arrival);
         assert_eq!(encode_queue(&by_arrival), version_2);
+        let version_3 = [&[3], &usual[..], &[1, 224, 212, 3]].concat();
+        let brief = QueueSettings { max_lease: Millis(60_000), ..by_arrival };
+        assert_eq!(decode_queue(&version_3), brief);
+        assert_eq!(encode_queue(&brief), version_3);
+    }
+
+    #[test]
+    fn a_lease_from_before_there_was_a_longest_one_is_not_cut() {
+        let day = Millis::from_hours(24);
+        let old = QueueSettings { lease: day, max_lease: day, ..QueueSettings::default() };
+        assert_eq!(encode_queue(&old)[0], VERSION, "it is written as it was then");
+        assert_eq!(decode_queue(&encode_queue(&old)), old);
     }
 }

@@ -18,9 +18,10 @@ impl<R> Shard<R> {
     pub(super) fn schedule(&mut self, schedule: Schedule, from: Timestamp) -> Result<Scheduled, Refused> {
         let Schedule { task, id, .. } = schedule;
         self.config.limits.check(&task.body, &task.headers)?;
+        task.check()?;
         let key = Key::task(&task.topic, &id);
         let old = self.desk.by_key(&key);
-        if let Some(slot) = old.filter(|slot| !task.replace || !self.is_untouched(*slot)) {
+        if let Some(slot) = old.filter(|slot| !task.replace || !self.gives_way(*slot)) {
             let number = self.desk[slot].seq;
             return Ok(Scheduled { id, number, outcome: ScheduleOutcome::Existed(self.standing(slot)) });
         }
@@ -66,6 +67,8 @@ impl<R> Shard<R> {
             failures: 0,
             lease: task.lease,
             past: None,
+            max_lease: task.max_lease,
+            log: None,
         };
         let body = pack(task.form, &task.headers, &task.body);
         let seq = self.numbers.row();
@@ -111,9 +114,11 @@ impl<R> Shard<R> {
         }
     }
 
-    /// Whether a task has not been handed out yet.
-    fn is_untouched(&self, slot: Slot) -> bool {
-        self.desk[slot].is_waiting() && self.desk[slot].state.attempts == 0
+    /// Whether another task of its id may take its place: it has not been handed out yet, or it is over. A dead
+    /// letter stays until somebody has looked at it.
+    fn gives_way(&self, slot: Slot) -> bool {
+        let row = &self.desk[slot];
+        row.table == Table::History || (row.is_waiting() && row.state.attempts == 0)
     }
 
     pub(super) fn cancel(&mut self, key: &Key) -> Ruling<()> {

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Shard;
 use super::desk::Slot;
 use super::directory::QueueIndex;
+use super::lease::lease_time;
 use super::ready::ReadySet;
 use crate::answer::{Answer, Delivery, Lease};
 use crate::board::{Board, Choice, Reserve, Ticket};
@@ -186,8 +187,8 @@ impl<R> Shard<R> {
         let token = self.numbers.token();
         let queue = self.directory.queue(queue);
         let state = &mut self.desk[slot].state;
-        let time = lease.or(state.lease).unwrap_or(queue.settings.lease);
-        let until = self.hand_over_at.plus(time.max(Millis(1)));
+        let lease_time = lease_time(lease, state, &queue.settings);
+        let until = self.hand_over_at.plus(lease_time);
         state.phase = Phase::Leased { token, holder: consumer.clone() };
         state.queue = Some(queue.name.clone());
         state.attempts += 1;
@@ -213,6 +214,7 @@ impl<R> Shard<R> {
             fired_at,
             lease: Lease { key: row.key.clone(), token },
             until,
+            lease_time,
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::answer::{Answer, Refused, Reply, Swept};
 use crate::command::{Matching, Shift, Sweep, SweepAction, TimeRange};
 use crate::event::What;
 use crate::name::Name;
-use crate::state::Ending;
+use crate::state::{Ending, Phase};
 use crate::store::{Bodies, Find, Key, Position, Scan, Table};
 use crate::time::{Millis, Timestamp};
 
@@ -98,7 +98,7 @@ impl<R> Job<R> {
             Work::Sweep(Sweep { matching: Matching::Dead { topic, died, .. }, .. }) => {
                 scan(Table::Dead, topic.as_ref(), self.until(died))
             }
-            Work::Sweep(Sweep { matching: Matching::History { topic, finished }, .. }) => {
+            Work::Sweep(Sweep { matching: Matching::History { topic, finished, .. }, .. }) => {
                 scan(Table::History, Some(topic), self.until(finished))
             }
             Work::DeleteTopic { name, tables } => scan(tables[0], Some(name), Timestamp::NEVER),
@@ -259,9 +259,10 @@ impl<R> Shard<R> {
                 let of_queue = queue.as_ref().is_none_or(|queue| row.state.queue.as_ref() == Some(queue));
                 row.table == Table::Dead && of_topic && of_queue && (died.from..died.until).contains(&row.at)
             }
-            Matching::History { topic, finished } => {
+            Matching::History { topic, finished, ending } => {
                 let in_time = (finished.from..finished.until).contains(&row.at);
-                row.table == Table::History && row.key.topic() == topic.as_str() && in_time
+                let ended_so = ending.is_none_or(|ending| row.state.phase == Phase::Finished(ending));
+                row.table == Table::History && row.key.topic() == topic.as_str() && in_time && ended_so
             }
         }
     }

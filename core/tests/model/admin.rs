@@ -2,7 +2,7 @@
 
 use punctual_core::store::Table;
 use punctual_core::{
-    Answer, Ending, Matching, Millis, Name, Phase, QueueSettings, Refused, Reply, Sweep, SweepAction, Swept, TimeRange,
+    Answer, Ending, Matching, Name, Phase, QueueSettings, Refused, Reply, Sweep, SweepAction, Swept, TimeRange,
     Timestamp, TopicSettings,
 };
 
@@ -21,9 +21,7 @@ impl Model {
     }
 
     pub fn put_queue(&mut self, name: &Name, settings: QueueSettings) -> Reply {
-        if settings.lease == Millis::ZERO {
-            return Err(Refused::BadSettings("a lease of 0 ms ends before work can begin: give it some time".into()));
-        }
+        settings.check()?;
         self.queues.insert(name.clone(), settings.clone());
         Ok(Answer::Queue(settings))
     }
@@ -143,8 +141,13 @@ impl Row {
                 let of_queue = queue.is_none() || *queue == self.state.queue;
                 self.table == Table::Dead && of_topic(topic) && of_queue && within(died)
             }
-            Matching::History { topic, finished } => {
-                self.table == Table::History && self.topic == *topic && within(finished)
+            Matching::History { topic, finished, ending } => {
+                let ended_so = match (ending, &self.state.phase) {
+                    (None, _) => true,
+                    (Some(ending), Phase::Finished(is)) => ending == is,
+                    (Some(_), _) => false,
+                };
+                self.table == Table::History && self.topic == *topic && within(finished) && ended_so
             }
         }
     }

@@ -1,8 +1,8 @@
 //! Consumers, and what they say about the deliveries they hold.
 
 use punctual_core::{
-    Answer, Back, Choice, Delivery, Ending, Lease, Millis, Name, Order, Phase, Reason, Refused, Reply, Reserve,
-    Timestamp, What,
+    Answer, Back, Choice, Delivery, Ending, Lease, Millis, Name, Order, Phase, QueueSettings, Reason, Refused, Reply,
+    Reserve, Revoke, Timestamp, Undone, What,
 };
 
 use super::{Model, Number};
@@ -80,8 +80,8 @@ impl Model {
     /// Gives a row to a consumer.
     pub fn lease(&mut self, number: Number, queue: &Name, consumer: &Name, lease: Option<Millis>) -> Delivery {
         let token = self.number();
-        let own = self.rows[&number].state.lease;
-        let until = self.hand_over_at.plus(lease.or(own).unwrap_or(self.queues[queue].lease).max(Millis(1)));
+        let lease_time = self.lease_time(number, lease, &self.queues[queue]);
+        let until = self.hand_over_at.plus(lease_time);
         let opened_at = self.opened_at;
         let row = self.row(number);
         let fired_at = row.at.max(opened_at);
@@ -112,7 +112,18 @@ impl Model {
             fired_at,
             lease: Lease { key: row.key(), token },
             until,
+            lease_time,
         }
+    }
+
+    /// As the consumer says, or the task, or the queue; and no longer than either of the latter allows.
+    fn lease_time(&self, number: Number, asked: Option<Millis>, queue: &QueueSettings) -> Millis {
+        let state = &self.rows[&number].state;
+        let mut time = asked.or(state.lease).unwrap_or(queue.lease).max(Millis(1));
+        for longest in state.max_lease.into_iter().chain([queue.max_lease]) {
+            time = time.min(longest);
+        }
+        time
     }
 
     fn held(&self, lease: &Lease) -> Result<Number, Refused> {
@@ -129,16 +140,43 @@ impl Model {
         Ok(Answer::Acknowledged)
     }
 
-    pub fn release(&mut self, lease: &Lease, back: Back, priority: Option<u32>) -> Reply {
+    pub fn release(&mut self, lease: &Lease, back: Back, priority: Option<u32>, note: Option<String>) -> Reply {
         let number = self.held(lease)?;
+        let now = self.now;
         let row = self.row(number);
         row.state.priority = priority.unwrap_or(row.state.priority);
+        let undone = match back {
+            Back::Retry => Undone::Failed,
+            Back::After(_) => Undone::Released,
+            Back::Abandoned => Undone::Abandoned,
+        };
+        row.remember(now, undone, note.as_deref());
         if back != Back::Abandoned {
             row.state.past_mut().releases += 1;
         }
+        self.give_back(number, back, note)
+    }
+
+    pub fn revoke(&mut self, revoke: Revoke) -> Reply {
+        let Some(number) = self.find(&revoke.selected.key()) else { return Err(Refused::LeaseLost { now: None }) };
+        let now = self.now;
+        let row = self.row(number);
+        let is_meant = match &row.state.phase {
+            Phase::Leased { holder, .. } => revoke.holder.is_none_or(|meant| meant == *holder) && now < row.at,
+            _ => false,
+        };
+        if !is_meant {
+            return Err(Refused::LeaseLost { now: Some(self.standing(number)) });
+        }
+        row.remember(now, Undone::Revoked, revoke.note.as_deref());
+        self.give_back(number, revoke.back, revoke.note)
+    }
+
+    fn give_back(&mut self, number: Number, back: Back, note: Option<String>) -> Reply {
+        let row = self.row(number);
         let due: Timestamp = row.state.due;
         match back {
-            Back::Retry => self.fail(number, self.from),
+            Back::Retry => self.fail(number, self.from, note),
             Back::Abandoned => {
                 let at = self.now;
                 self.note(number, What::Released { at });
@@ -156,6 +194,8 @@ impl Model {
 
     pub fn reject(&mut self, lease: &Lease, note: Option<String>, priority: Option<u32>) -> Reply {
         let number = self.held(lease)?;
+        let now = self.now;
+        self.row(number).remember(now, Undone::Rejected, note.as_deref());
         let state = &mut self.row(number).state;
         state.priority = priority.unwrap_or(state.priority);
         state.past_mut().rejections += 1;
@@ -164,12 +204,17 @@ impl Model {
     }
 
     pub fn extend(&mut self, lease: &Lease, by: Option<Millis>) -> Reply {
+        asks_for_some("after", by)?;
         let number = self.held(lease)?;
-        let own = self.rows[&number].state.lease;
-        let by = by.or(own).unwrap_or(self.settings_for(number).lease).max(Millis(1));
-        let until = self.hand_over_at.plus(by);
+        let until = self.hand_over_at.plus(self.lease_time(number, by, &self.settings_for(number)));
         self.row(number).at = until;
         self.note(number, What::Extended { until });
         Ok(Answer::Extended(until))
     }
+}
+
+/// Nobody can work for no time at all.
+pub fn asks_for_some(field: &'static str, asked: Option<Millis>) -> Result<(), Refused> {
+    let why = "0 ms end before work can begin: give it some time, or leave it out".into();
+    if asked == Some(Millis(0)) { Err(Refused::Invalid { field, why }) } else { Ok(()) }
 }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use punctual_core::store::Table;
 use punctual_core::{
     Death, Ending, Form, Headers, Millis, Name, Overflow, Part, Phase, QueueSettings, Reason, Task, Timestamp,
-    TopicSettings, What,
+    TopicSettings, Undone, What,
 };
 
 use super::{Model, Number, Row, Sent};
@@ -24,7 +24,7 @@ impl Model {
             let Some(number) = due.first().copied() else { break };
             match self.rows[&number].state.phase {
                 Phase::Waiting => self.arrive(number),
-                Phase::Leased { .. } => self.fail(number, now),
+                Phase::Leased { .. } => self.lapse(number),
                 Phase::Forwarding { .. } => self.send_on(number),
                 Phase::Spread(_) | Phase::Dead(_) | Phase::Finished(_) => unreachable!("it does not wake"),
             }
@@ -99,6 +99,7 @@ impl Model {
             part.state.phase = Phase::Waiting;
             part.state.queue = Some(queue.clone());
             part.state.past = None;
+            part.attempts = Vec::new();
             (part.headers, part.body, part.form) = (Headers::new(), Bytes::new(), Form::Bytes);
             let number = self.number();
             self.rows.insert(number, part);
@@ -131,14 +132,21 @@ impl Model {
         }
     }
 
+    /// A lease has ended without a word.
+    fn lapse(&mut self, number: Number) {
+        let (at, now) = (self.rows[&number].at, self.now);
+        self.row(number).remember(at, Undone::Lapsed, None);
+        self.fail(number, now, None);
+    }
+
     /// An attempt has failed at this time.
-    pub fn fail(&mut self, number: Number, at: Timestamp) {
+    pub fn fail(&mut self, number: Number, at: Timestamp, note: Option<String>) {
         let retry = self.rows[&number].state.retry.unwrap_or_else(|| self.settings_for(number).retry);
         let row = self.row(number);
         row.state.failures += 1;
         let failures = row.state.failures;
         if retry.attempts != 0 && failures >= retry.attempts {
-            return self.die(number, Reason::OutOfAttempts, None);
+            return self.die(number, Reason::OutOfAttempts, note);
         }
         assert_eq!(retry.jitter_percent, 0, "the model knows nothing of jitter");
         let again = at.plus(retry.wait(failures, 0));

@@ -99,6 +99,7 @@ impl Model {
             ttl: row.state.ttl,
             retry: row.state.retry,
             lease_time: row.state.lease,
+            max_lease: row.state.max_lease,
             scheduled_at: row.state.scheduled_at,
             due: row.state.due,
             delivery: self.delivery(number),
@@ -139,6 +140,7 @@ impl Model {
             past: state.past.as_deref().copied().unwrap_or_default(),
             delay: self.rows[&number].delay(),
             death,
+            log: self.rows[&number].attempts.clone(),
         }
     }
 

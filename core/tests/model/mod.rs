@@ -16,8 +16,8 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use punctual_core::store::{Key, Table};
 use punctual_core::{
-    Form, Headers, Limits, Millis, Name, Phase, QueueSettings, Reply, ShardConfig, Standing, State, Task, Timestamp,
-    TopicSettings, What,
+    Attempt, Form, Headers, Limits, Millis, Name, Phase, QueueSettings, Reply, ShardConfig, Standing, State, Task,
+    Timestamp, TopicSettings, Undone, What,
 };
 
 pub use consumers::Consumer;
@@ -43,6 +43,8 @@ pub struct Row {
     pub form: Form,
     /// The queue in which it waits for a consumer.
     pub ready_in: Option<Name>,
+    /// Its attempts that came to nothing, as far as they are remembered.
+    pub attempts: Vec<Attempt>,
     /// The id under which it was sent on as a dead letter.
     pub sent_as: Option<Name>,
 }
@@ -205,6 +207,16 @@ impl Row {
         let past = self.state.past_mut();
         (past.attempts, past.failures) = (past.attempts + attempts, past.failures + failures);
         past.delay = Some(delay);
+    }
+
+    /// Remembers how the attempt ended that is under way: the first two of these and the last six stay.
+    pub fn remember(&mut self, at: Timestamp, undone: Undone, note: Option<&str>) {
+        let Phase::Leased { holder, .. } = &self.state.phase else { unreachable!("it is with a consumer") };
+        let (number, holder, note) = (self.state.attempts, holder.clone(), note.map(str::to_owned));
+        self.attempts.push(Attempt { number, at, holder, undone, note });
+        if self.attempts.len() > 8 {
+            self.attempts.remove(2);
+        }
     }
 
     /// The delay that it was last given.

@@ -4,6 +4,7 @@ use punctual_core::store::Table;
 use punctual_core::{Answer, Ending, Phase, Refused, Reply, RowId, Shift, Take, What};
 use punctual_core::{Millis, Name};
 
+use super::consumers::asks_for_some;
 use super::{Model, Number};
 
 impl Model {
@@ -64,6 +65,7 @@ impl Model {
     }
 
     pub fn take(&mut self, take: &Take) -> Reply {
+        asks_for_some("lease", take.lease)?;
         let number = self.numbered(&take.row)?;
         let row = self.rows[&number].clone();
         let worth_it = row.is_waiting() && self.now < row.expires_at();

@@ -19,7 +19,8 @@ impl Model {
             )),
             Command::Reschedule(change) => self.reschedule(*change),
             Command::Acknowledge(lease) => self.acknowledge(&lease),
-            Command::Release { lease, back, priority } => self.release(&lease, back, priority),
+            Command::Release { lease, back, priority, note } => self.release(&lease, back, priority, note),
+            Command::Revoke(revoke) => self.revoke(*revoke),
             Command::Reject { lease, note, priority } => self.reject(&lease, note, priority),
             Command::Extend { lease, by } => self.extend(&lease, by),
             Command::Remove { row, token } => self.remove(&row, token),
@@ -46,11 +47,13 @@ impl Model {
 
     fn schedule(&mut self, Schedule { task, id, .. }: Schedule) -> Reply {
         self.limits.check(&task.body, &task.headers)?;
+        task.check()?;
         let old = self.find(&Key::task(&task.topic, &id));
         if let Some(old) = old {
             let row = &self.rows[&old];
             let untouched = row.is_waiting() && row.state.attempts == 0;
-            if !task.replace || !untouched {
+            let is_over = row.table == Table::History;
+            if !task.replace || !(untouched || is_over) {
                 let outcome = ScheduleOutcome::Existed(self.standing(old));
                 return Ok(Answer::Scheduled(Scheduled { id, number: old, outcome }));
             }
@@ -103,6 +106,8 @@ impl Model {
             failures: 0,
             lease: task.lease,
             past: None,
+            max_lease: task.max_lease,
+            log: None,
         };
         let row = Row {
             topic,
@@ -116,6 +121,7 @@ impl Model {
             body: task.body,
             form: task.form,
             ready_in: None,
+            attempts: Vec::new(),
             sent_as: None,
         };
         let number = self.number();

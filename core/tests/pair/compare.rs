@@ -95,7 +95,7 @@ impl Pair {
         let listings = [
             (Listing::Live { topic: None, state: None, wakes: all }, Table::Live),
             (Listing::Dead { topic: None, queue: None, died: all }, Table::Dead),
-            (Listing::History { topic: None, finished: all }, Table::History),
+            (Listing::History { topic: None, finished: all, ending: None }, Table::History),
         ];
         for (listing, table) in listings {
             let actual = self.pages(&listing, &Scope::ALL, Bodies::Without);

@@ -117,6 +117,7 @@ pub enum Ask {
         attempts: Option<u32>,
         wait: u64,
         lease: Option<u64>,
+        max_lease: Option<u64>,
         routing: u8,
         replace: bool,
         large: bool,
@@ -134,6 +135,14 @@ pub enum Ask {
         lease: Index,
         after: Option<u64>,
         priority: Option<u32>,
+        note: bool,
+    },
+    /// An operator ends a lease, of this consumer or of any.
+    Revoke {
+        which: Which,
+        queue: Option<u8>,
+        holder: Option<u8>,
+        after: Option<u64>,
     },
     Abandon(Index),
     Reject {
@@ -179,6 +188,8 @@ pub enum Ask {
     PutQueue {
         queue: u8,
         lease: u64,
+        /// So much more than the lease.
+        max_lease: Option<u64>,
         attempts: u32,
         wait: u64,
         max_length: Option<(u64, bool)>,
@@ -219,6 +230,7 @@ pub enum Ask {
     ReplayHistory {
         topic: u8,
         last: u64,
+        cancelled: Option<bool>,
         dry_run: bool,
     },
     DeleteTopic(u8, bool),
@@ -276,13 +288,31 @@ fn schedule() -> impl Strategy<Value = Ask> {
         prop::option::weighted(0.3, 0u32..3),
         short(),
         prop::option::weighted(0.3, short()),
+        prop::option::weighted(0.2, short()),
         0u8..4,
         prop::bool::weighted(0.3),
         prop::bool::weighted(0.03),
     );
     (what, rest).prop_map(
-        |((which, id_is_new, when, key, priority), (ttl, attempts, wait, lease, routing, replace, large))| {
-            Ask::Schedule { which, id_is_new, when, key, priority, ttl, attempts, wait, lease, routing, replace, large }
+        |(
+            (which, id_is_new, when, key, priority),
+            (ttl, attempts, wait, lease, max_lease, routing, replace, large),
+        )| {
+            Ask::Schedule {
+                which,
+                id_is_new,
+                when,
+                key,
+                priority,
+                ttl,
+                attempts,
+                wait,
+                lease,
+                max_lease,
+                routing,
+                replace,
+                large,
+            }
         },
     )
 }
@@ -295,20 +325,24 @@ fn put_topic() -> impl Strategy<Value = Ask> {
 }
 
 fn put_queue() -> impl Strategy<Value = Ask> {
-    let first = (0u8..4, prop_oneof![1 => Just(0u64), 9 => 1u64..300], 0u32..4, short());
+    let max_lease = prop::option::weighted(0.3, short());
+    let first = (0u8..4, prop_oneof![1 => Just(0u64), 9 => 1u64..300], max_lease, 0u32..4, short());
     let max_length = prop::option::weighted(0.4, (0u64..4, any::<bool>()));
     let dead_letter = prop::option::weighted(0.3, 0u8..3);
     let dead_retention = prop::option::weighted(0.3, short().prop_map(|millis| millis.max(1)));
     (first, max_length, dead_letter, dead_retention, any::<bool>()).prop_map(
-        |((queue, lease, attempts, wait), max_length, dead_letter, dead_retention, by_arrival)| Ask::PutQueue {
-            queue,
-            lease,
-            attempts,
-            wait,
-            max_length,
-            dead_letter,
-            dead_retention,
-            by_arrival,
+        |((queue, lease, max_lease, attempts, wait), max_length, dead_letter, dead_retention, by_arrival)| {
+            Ask::PutQueue {
+                queue,
+                lease,
+                max_lease,
+                attempts,
+                wait,
+                max_length,
+                dead_letter,
+                dead_retention,
+                by_arrival,
+            }
         },
     )
 }
@@ -324,8 +358,11 @@ fn ask() -> impl Strategy<Value = Ask> {
             Ask::Reschedule { which, shift, priority, body, large }
         }),
         6 => lease().prop_map(Ask::Acknowledge),
-        6 => (lease(), maybe(short()), maybe(0u32..3)).prop_map(|(lease, after, priority)| {
-            Ask::Release { lease, after, priority }
+        6 => (lease(), maybe(short()), maybe(0u32..3), any::<bool>()).prop_map(|(lease, after, priority, note)| {
+            Ask::Release { lease, after, priority, note }
+        }),
+        4 => (which(), maybe(0u8..4), maybe(0u8..3), maybe(short())).prop_map(|(which, queue, holder, after)| {
+            Ask::Revoke { which, queue, holder, after }
         }),
         2 => lease().prop_map(Ask::Abandon),
         3 => (lease(), any::<bool>(), maybe(0u32..3)).prop_map(|(lease, note, priority)| {
@@ -373,7 +410,9 @@ fn long_ask() -> impl Strategy<Value = Ask> {
                 Ask::SweepDead { topic, without, queue, last, purge, dry_run }
             }
         ),
-        2 => (0u8..3, short(), dry()).prop_map(|(topic, last, dry_run)| Ask::ReplayHistory { topic, last, dry_run }),
+        2 => (0u8..3, short(), prop::option::of(any::<bool>()), dry()).prop_map(|(topic, last, cancelled, dry_run)| {
+            Ask::ReplayHistory { topic, last, cancelled, dry_run }
+        }),
         1 => (0u8..3, any::<bool>()).prop_map(|(topic, force)| Ask::DeleteTopic(topic, force)),
         2 => (0u8..4, any::<bool>()).prop_map(|(queue, force)| Ask::DeleteQueue(queue, force)),
     ]

@@ -6,9 +6,9 @@ use bytes::Bytes;
 use proptest::sample::Index;
 use punctual_core::store::{Key, Table};
 use punctual_core::{
-    Answer, Back, Backoff, Binding, Choice, Chosen, Command, Form, Matching, Millis, Name, Order, Overflow, Pattern,
-    QueueSettings, Reply, Reschedule, Reserve, Retry, RowId, Schedule, Scope, Selected, Shift, Sweep, SweepAction,
-    Take, Task, TimeRange, Timestamp, TopicSettings, Unit, When,
+    Answer, Back, Backoff, Binding, Choice, Chosen, Command, DEFAULT_MAX_LEASE, Ending, Form, Matching, Millis, Name,
+    Order, Overflow, Pattern, QueueSettings, Reply, Reschedule, Reserve, Retry, Revoke, RowId, Schedule, Scope,
+    Selected, Shift, Sweep, SweepAction, Take, Task, TimeRange, Timestamp, TopicSettings, Unit, When,
 };
 
 use super::numbers::Known;
@@ -116,13 +116,15 @@ impl Pair {
         };
         let command = match ask {
             Ask::Acknowledge(lease) => return with_lease(lease, &Command::Acknowledge),
-            Ask::Release { lease, after, priority } => {
+            Ask::Release { lease, after, priority, note } => {
+                let note = note.then(|| format!("not yet {number}"));
                 let back = after.map_or(Back::Retry, |after| Back::After(Millis(after)));
-                return with_lease(lease, &|lease| Command::Release { lease, back, priority: *priority });
+                let command = |lease| Command::Release { lease, back, priority: *priority, note: note.clone() };
+                return with_lease(lease, &command);
             }
             Ask::Abandon(lease) => {
                 let back = Back::Abandoned;
-                return with_lease(lease, &|lease| Command::Release { lease, back, priority: None });
+                return with_lease(lease, &|lease| Command::Release { lease, back, priority: None, note: None });
             }
             Ask::Reject { lease, note, priority } => {
                 let note = note.then(|| "no use".to_owned());
@@ -166,6 +168,12 @@ impl Pair {
                 let shift = shift.map(|moving| self.shift(moving));
                 Command::Reschedule(Box::new(Reschedule { topic, id, shift, priority: *priority, body }))
             }
+            Ask::Revoke { which, queue, holder, after } => Command::Revoke(Box::new(Revoke {
+                selected: self.selected(*which, *queue),
+                holder: holder.map(|index| name(&format!("consumer-{index}"))),
+                back: after.map_or(Back::Retry, |after| Back::After(Millis(after))),
+                note: None,
+            })),
             Ask::Replay { which, queue } => Command::Replay(self.selected(*which, *queue)),
             Ask::Purge { which, queue } => Command::Purge(self.selected(*which, *queue)),
             Ask::Forget { which, as_finished } => {
@@ -252,6 +260,7 @@ impl Pair {
             attempts,
             wait,
             lease,
+            max_lease,
             routing: fit,
             replace,
             large,
@@ -273,20 +282,31 @@ impl Pair {
         task.priority = *priority;
         task.ttl = ttl.map(Millis).filter(|_| self.room != Room::Plain);
         task.lease = lease.map(Millis);
+        task.max_lease = max_lease.map(Millis);
         task.retry = attempts.map(|attempts| steady(attempts, *wait));
         task.replace = *replace;
         Schedule { task, id, id_is_new: *id_is_new }
     }
 
     fn put_queue(&self, ask: &Ask) -> Command {
-        let Ask::PutQueue { queue: index, lease, attempts, wait, max_length, dead_letter, dead_retention, by_arrival } =
-            ask
+        let Ask::PutQueue {
+            queue: index,
+            lease,
+            max_lease,
+            attempts,
+            wait,
+            max_length,
+            dead_letter,
+            dead_retention,
+            by_arrival,
+        } = ask
         else {
             unreachable!("only queues are put")
         };
         let max_length = max_length.filter(|_| self.room.lets_queues_be_full());
         let settings = QueueSettings {
             lease: Millis(*lease),
+            max_lease: max_lease.map_or(DEFAULT_MAX_LEASE, |more| Millis(lease + more)),
             retry: steady(*attempts, *wait),
             max_length: max_length.map(|(max, _)| max),
             overflow: if max_length.is_some_and(|(_, drop)| drop) { Overflow::DropOldest } else { Overflow::Refuse },
@@ -319,9 +339,13 @@ impl Pair {
                 action: if *purge { SweepAction::Purge } else { SweepAction::Replay },
                 dry_run: *dry_run,
             },
-            Ask::ReplayHistory { topic: of, last: millis, dry_run } => Sweep {
+            Ask::ReplayHistory { topic: of, last: millis, cancelled, dry_run } => Sweep {
                 within: Scope::ALL,
-                matching: Matching::History { topic: topic(*of), finished: last(*millis) },
+                matching: Matching::History {
+                    topic: topic(*of),
+                    finished: last(*millis),
+                    ending: cancelled.map(|is| if is { Ending::Cancelled } else { Ending::Done }),
+                },
                 action: SweepAction::Replay,
                 dry_run: *dry_run,
             },

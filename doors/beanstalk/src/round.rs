@@ -158,7 +158,7 @@ impl Round {
     pub fn release(&mut self, id: u64, held: Option<&Job>, pri: u32, delay: Millis) {
         let release = |job: &Job| {
             let (lease, back) = (job.lease.clone(), Back::After(delay));
-            Act::Settle(Settle::Release { lease, back, priority: Some(pri) })
+            Act::Settle(Settle::Release { lease, back, priority: Some(pri), note: None })
         };
         self.settle(Deed::Release(id), held.map(release));
     }

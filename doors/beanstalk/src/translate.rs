@@ -50,7 +50,7 @@ pub(crate) fn word_for(error: &Error) -> Word {
             Refused::RateLimited { .. } | Refused::QueueFull(_) => Word::OutOfMemory,
             Refused::LeaseLost { .. } | Refused::NothingThere => Word::NotFound,
             Refused::NoSuchTopic(_) | Refused::NoSuchQueue(_) => Word::NotFound,
-            Refused::NotEmpty { .. } | Refused::BadSettings(_) => Word::InternalError,
+            Refused::NotEmpty { .. } | Refused::Invalid { .. } | Refused::BadSettings(_) => Word::InternalError,
         },
         Error::Overloaded | Error::Full(_) => Word::OutOfMemory,
         Error::Stopping => Word::Draining,

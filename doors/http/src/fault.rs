@@ -144,7 +144,9 @@ fn status_of(error: &Error) -> StatusCode {
     match error {
         Error::Refused(refused) => match refused {
             Refused::BodyTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-            Refused::HeadersTooLarge { .. } | Refused::BadSettings(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            Refused::HeadersTooLarge { .. } | Refused::Invalid { .. } | Refused::BadSettings(_) => {
+                StatusCode::UNPROCESSABLE_ENTITY
+            }
             Refused::RateLimited { .. } | Refused::QueueFull(_) => StatusCode::TOO_MANY_REQUESTS,
             Refused::NoSuchTopic(_) | Refused::NoSuchQueue(_) | Refused::NothingThere => StatusCode::NOT_FOUND,
             Refused::TopicPaused(_) | Refused::NotEmpty { .. } | Refused::LeaseLost { .. } => StatusCode::CONFLICT,

@@ -20,6 +20,7 @@ mod lease;
 mod listen;
 mod openapi;
 mod output;
+mod parsable;
 mod routes;
 mod stall;
 mod trace;

@@ -26,6 +26,7 @@ use crate::routes::{dead, events, history, keys, leases, look, numbers, queues, 
         tasks::reschedule,
         tasks::replay,
         tasks::purge,
+        tasks::revoke,
         numbers::get,
         keys::list,
         keys::cancel,
@@ -57,7 +58,7 @@ use crate::routes::{dead, events, history, keys, leases, look, numbers, queues, 
         server::ready,
         server::metrics,
     ),
-    components(schemas(wire::Problem, wire::Event, wire::Name, wire::ListState, wire::Unit))
+    components(schemas(wire::Problem, wire::Event, wire::Name, wire::ListState, wire::Ending, wire::Unit))
 )]
 struct Document;
 

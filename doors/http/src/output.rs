@@ -9,6 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, StatusCode};
 use punctual_core::{Delivery, Form};
+use punctual_wire::Span;
 use serde::Serialize;
 
 use crate::lease;
@@ -71,6 +72,7 @@ fn write_delivery(out: &mut Vec<u8>, delivery: &Delivery, secret: &[u8; 32]) {
     lease::write(&delivery.lease, secret, out);
     out.push(b'"');
     field(out, "until", &time(delivery.until));
+    field(out, "lease_time", &Span(delivery.lease_time.0));
     out.push(b'}');
 }
 
@@ -106,7 +108,7 @@ fn write<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
 mod tests {
     use super::*;
     use punctual_core::store::Key;
-    use punctual_core::{Lease, Name, Timestamp};
+    use punctual_core::{Lease, Millis, Name, Timestamp};
     use punctual_wire as wire;
 
     fn delivery(form: Form, body: &'static [u8]) -> Delivery {
@@ -128,6 +130,7 @@ mod tests {
             fired_at: Timestamp::from_millis(3),
             lease: Lease { key: Key::new("or\"ders", "7", "mails"), token: 9 },
             until: Timestamp::LAST,
+            lease_time: Millis(7_000),
         }
     }
 
@@ -150,6 +153,7 @@ mod tests {
         assert_eq!((json.priority, json.attempt), (3, 2));
         assert_eq!((json.scheduled_at.0, json.due.0, json.fired_at.0, json.until), (1, 2, 3, wire::Time::LAST));
         assert_eq!(json.headers["a"], "\n");
+        assert_eq!(json.lease_time, wire::Span(7_000));
         assert_eq!(lease::read(&json.lease, &[1; 32]).ok(), Some(given[0].lease.clone()));
     }
 }

@@ -68,6 +68,10 @@ impl Handle {
 
     /// Stops handing out from a queue until a time; without, until it is resumed.
     pub async fn pause_queue(&self, name: &Name, until: Option<Timestamp>) -> Result<QueueSettings, Error> {
+        if until.is_some_and(|until| until <= self.now()) {
+            let why = "this is over already: name a time to come, or resume the queue".into();
+            return self.counted(Err(Refused::Invalid { field: "until", why }.into()));
+        }
         let command = Command::PauseQueue { name: name.clone(), until: Some(until.unwrap_or(Timestamp::NEVER)) };
         answered!(self.change(name, command).await, Answer::Queue(settings) => settings)
     }

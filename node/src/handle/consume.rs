@@ -3,7 +3,9 @@
 use std::sync::{Arc, PoisonError};
 
 use punctual_core::store::ShardId;
-use punctual_core::{Answer, Back, Command, Delivery, Lease, Millis, Refused, Reserve, Standing, Ticket, Timestamp};
+use punctual_core::{
+    Answer, Back, Command, Delivery, Lease, Millis, Refused, Reserve, Revoke, Standing, Ticket, Timestamp,
+};
 use tokio::sync::oneshot;
 
 use super::{Handle, answered};
@@ -25,6 +27,8 @@ pub enum Settle {
         back: Back,
         /// From now on with this priority.
         priority: Option<u32>,
+        /// What went wrong.
+        note: Option<String>,
     },
     /// The work cannot be done.
     Reject {
@@ -72,7 +76,7 @@ impl Settle {
         let shard = shard_of_key(&self.lease().key, shards);
         let command = match self {
             Settle::Acknowledge(lease) => Command::Acknowledge(lease),
-            Settle::Release { lease, back, priority } => Command::Release { lease, back, priority },
+            Settle::Release { lease, back, priority, note } => Command::Release { lease, back, priority, note },
             Settle::Reject { lease, note, priority } => Command::Reject { lease, note, priority },
             Settle::Extend { lease, by } => Command::Extend { lease, by },
         };
@@ -117,9 +121,7 @@ impl Handle {
     }
 
     fn check_queues(&self, reserve: &Reserve) -> Result<(), Error> {
-        if reserve.queues.is_empty() {
-            return Err(Refused::BadSettings("a consumer must name at least one queue".into()).into());
-        }
+        reserve.check()?;
         if self.shared.config.shard.create_on_use {
             return Ok(());
         }
@@ -152,10 +154,22 @@ impl Handle {
     }
 
     /// The work is not done and somebody else may try; answers where the delivery stands now.
-    pub async fn release(&self, lease: Lease, back: Back, priority: Option<u32>) -> Result<Standing, Error> {
+    pub async fn release(
+        &self,
+        lease: Lease,
+        back: Back,
+        priority: Option<u32>,
+        note: Option<String>,
+    ) -> Result<Standing, Error> {
         let shard = shard_of_key(&lease.key, self.shared.config.shards);
-        let command = Command::Release { lease, back, priority };
+        let command = Command::Release { lease, back, priority, note };
         answered!(self.ask(shard, command).await, Answer::Released(standing) => standing)
+    }
+
+    /// An operator ends a lease, whoever holds it; answers where the delivery stands now.
+    pub async fn revoke(&self, revoke: Revoke) -> Result<Standing, Error> {
+        let shard = self.shard_of(&revoke.selected.topic, &revoke.selected.id);
+        answered!(self.ask(shard, Command::Revoke(Box::new(revoke))).await, Answer::Released(standing) => standing)
     }
 
     /// The work cannot be done: the delivery is a dead letter.
@@ -165,8 +179,8 @@ impl Handle {
         answered!(self.ask(shard, command).await, Answer::Rejected => ())
     }
 
-    /// The work takes longer: so long from now, or as long as the queue gives. Answers with the new
-    /// end of the lease.
+    /// The work takes longer: so long from now, or as long as the queue gives, but no longer than it allows. Answers
+    /// with the new end of the lease.
     pub async fn extend(&self, lease: Lease, by: Option<Millis>) -> Result<Timestamp, Error> {
         let shard = shard_of_key(&lease.key, self.shared.config.shards);
         answered!(self.ask(shard, Command::Extend { lease, by }).await, Answer::Extended(until) => until)

@@ -2,7 +2,7 @@
 
 use punctual_core::store::ShardId;
 use punctual_core::{
-    Answer, Command, Matching, Name, Reschedule, Ruling, Schedule, Scheduled, Scope, Selected, Shift, Sweep,
+    Answer, Command, Ending, Matching, Name, Reschedule, Ruling, Schedule, Scheduled, Scope, Selected, Shift, Sweep,
     SweepAction, Swept, Task, TimeRange, Timestamp,
 };
 
@@ -105,9 +105,15 @@ impl Handle {
         self.sweep(Sweep { matching, within: Scope::ALL, action: SweepAction::Purge, dry_run }).await
     }
 
-    /// Hands a topic's finished tasks of a time range out again. A dry run only counts.
-    pub async fn replay_history(&self, topic: &Name, finished: TimeRange, dry_run: bool) -> Result<Swept, Error> {
-        let matching = Matching::History { topic: topic.clone(), finished };
+    /// Hands a topic's finished tasks of a time range out again, those that ended so or all. A dry run only counts.
+    pub async fn replay_history(
+        &self,
+        topic: &Name,
+        finished: TimeRange,
+        ending: Option<Ending>,
+        dry_run: bool,
+    ) -> Result<Swept, Error> {
+        let matching = Matching::History { topic: topic.clone(), finished, ending };
         self.sweep(Sweep { matching, within: Scope::ALL, action: SweepAction::Replay, dry_run }).await
     }
 

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::vec::IntoIter;
 
-use punctual_wire::{Standing, TaskInfo, Time};
+use punctual_wire::{Ending, Standing, TaskInfo, Time};
 
 use super::files::{ArchiveFile, Month, list};
 use super::piece::{Found, Pieces};
@@ -21,6 +21,8 @@ pub struct Filter {
     pub key: Option<String>,
     /// Only with this id.
     pub id: Option<String>,
+    /// Only those that ended so.
+    pub ending: Option<Ending>,
     /// Only those that finished from this instant on.
     pub from: Option<Time>,
     /// Only those that finished before this instant.
@@ -194,6 +196,9 @@ impl Filter {
         self.topic.as_ref().is_none_or(|topic| *topic == task.topic)
             && self.key.as_ref().is_none_or(|key| Some(key) == task.key.as_ref())
             && self.id.as_ref().is_none_or(|id| *id == task.id)
+            && self
+                .ending
+                .is_none_or(|ending| matches!(task.standing, Standing::Finished { ending: is, .. } if is == ending))
             && self.from.is_none_or(|from| at >= from)
             && self.until.is_none_or(|until| at < until)
     }

@@ -36,6 +36,7 @@ fn task(topic: &str, id: &str, finished: &str) -> TaskView {
         ttl: None,
         retry: None,
         lease_time: None,
+        max_lease: None,
         scheduled_at: Timestamp::from_millis(1),
         due: at,
         delivery: DeliveryView {
@@ -49,6 +50,7 @@ fn task(topic: &str, id: &str, finished: &str) -> TaskView {
             past: Past::default(),
             delay: Millis::ZERO,
             death: None,
+            log: Vec::new(),
         },
         parts: Vec::new(),
         position: Position { at, seq: 1 },

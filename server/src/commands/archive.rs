@@ -5,7 +5,7 @@ use std::path::Path;
 use punctual_wire::TaskInfo;
 
 use super::failure::{Exit, Failure};
-use super::letters::HistoryList;
+use super::letters::{EndingName, HistoryList};
 use super::look::{PAGE, Printer};
 use super::moment::Moment;
 use super::output::{Output, counted, note};
@@ -17,6 +17,7 @@ pub fn print(directory: &Path, wanted: &HistoryList, mut output: Output) -> Resu
         topic: wanted.topic.clone(),
         key: wanted.key.clone(),
         id: wanted.id.clone(),
+        ending: wanted.ending.and_then(EndingName::one),
         from: wanted.range.from.map(Moment::time),
         until: wanted.range.until.map(Moment::time),
     };

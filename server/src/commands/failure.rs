@@ -14,7 +14,7 @@ Exit codes:
   1  failed: the server refused it or had an error
   2  used wrongly
   3  no such task, topic or queue
-  4  too late to cancel or to reschedule
+  4  too late to cancel, to reschedule or to revoke
   5  the server cannot be reached, or does not answer in time
   6  not allowed: no token, or one without the right to do this";
 
@@ -117,7 +117,7 @@ impl From<serde_json::Error> for Failure {
 impl From<Problem> for Failure {
     fn from(problem: Problem) -> Failure {
         let exit = match (problem.code.as_str(), problem.status) {
-            ("too-late", _) => Exit::TooLate,
+            ("too-late" | "lease-lost", _) => Exit::TooLate,
             (_, 401 | 403) => Exit::NotAllowed,
             (_, 404) => Exit::Missing,
             _ => Exit::Failed,

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
-use punctual_wire::{List, Selection, Swept};
+use clap::{Args, Subcommand, ValueEnum};
+use punctual_wire::{Ending, EndingChoice, List, Selection, Swept};
 
 use super::change::swept_in_words;
 use super::confirm::confirm;
@@ -101,10 +101,12 @@ impl Which {
             queue,
             from: self.from.map(Moment::time),
             until: self.until.map(Moment::time),
+            ending: None,
+            all: self.all,
             dry_run: true,
         };
         let open = Selection { dry_run: true, ..Selection::default() };
-        if selection == open && !self.all {
+        if selection == open {
             return Err(Failure::usage("name a task (TOPIC ID) or a filter, or say --all"));
         }
         Ok(selection)
@@ -113,6 +115,12 @@ impl Which {
     fn one(&self) -> Option<(&str, &str)> {
         Some((self.topic.as_deref()?, self.id.as_deref()?))
     }
+}
+
+/// Filters that only dead letters or only finished tasks have.
+struct Only {
+    queue: Option<String>,
+    ending: Option<EndingChoice>,
 }
 
 /// What a sweep does.
@@ -145,11 +153,12 @@ impl Sweep {
     }
 
     /// Counts first, asks, then does it.
-    async fn run(self, which: &Which, queue: Option<String>, mut session: Session) -> Result<(), Failure> {
+    async fn run(self, which: &Which, only: Only, mut session: Session) -> Result<(), Failure> {
+        let Only { queue, ending } = only;
         if let Some((topic, id)) = which.one() {
             return self.run_one(topic, id, queue.as_deref(), session).await;
         }
-        let mut selection = which.selection(queue)?;
+        let mut selection = Selection { ending, ..which.selection(queue)? };
         if !which.dry_run {
             if !which.yes {
                 let counted_first = self.send(&session, selection.clone()).await?;
@@ -195,8 +204,12 @@ pub async fn dead(args: DeadArgs, session: Session) -> Result<(), Failure> {
             };
             look::print(session, Source::Dead, list, &args.amount, "no dead letters").await
         }
-        DeadCommand::Replay(DeadWhich { which, queue }) => Sweep::ReplayDead.run(&which, queue, session).await,
-        DeadCommand::Purge(DeadWhich { which, queue }) => Sweep::PurgeDead.run(&which, queue, session).await,
+        DeadCommand::Replay(DeadWhich { which, queue }) => {
+            Sweep::ReplayDead.run(&which, Only { queue, ending: None }, session).await
+        }
+        DeadCommand::Purge(DeadWhich { which, queue }) => {
+            Sweep::PurgeDead.run(&which, Only { queue, ending: None }, session).await
+        }
     }
 }
 
@@ -208,6 +221,7 @@ pub async fn dead(args: DeadArgs, session: Session) -> Result<(), Failure> {
 Examples:
   punctual history --topic order-unpaid --from -1h
   punctual history replay order-unpaid order-7
+  punctual history --topic order-unpaid --ending cancelled
   punctual history replay --topic order-unpaid --from 2026-07-01T08:00:00Z --until 2026-07-01T09:00:00Z
   punctual history --archive /var/lib/punctual/archive --topic order-unpaid --all")
 )]
@@ -223,7 +237,54 @@ enum HistoryCommand {
     /// List finished tasks; the same as no command.
     List(HistoryList),
     /// Schedule once more, due at once: one (TOPIC ID), or all of a topic that fit the filters.
-    Replay(Which),
+    Replay(HistoryWhich),
+}
+
+#[derive(Args, Debug)]
+struct HistoryWhich {
+    #[command(flatten)]
+    which: Which,
+    /// Only those that ended so; without, only those that are done. What was cancelled stays so unless it is named.
+    #[arg(long, conflicts_with = "id")]
+    ending: Option<EndingName>,
+}
+
+/// How a task ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum EndingName {
+    /// A consumer acknowledged it.
+    Done,
+    /// It was cancelled.
+    Cancelled,
+    /// As a dead letter it went on to another topic.
+    Forwarded,
+    /// As a dead letter it was removed.
+    Purged,
+    /// However they ended.
+    Any,
+}
+
+impl EndingName {
+    /// The ending that lists are filtered by; `None` for any.
+    pub fn one(self) -> Option<Ending> {
+        match self {
+            EndingName::Done => Some(Ending::Done),
+            EndingName::Cancelled => Some(Ending::Cancelled),
+            EndingName::Forwarded => Some(Ending::Forwarded),
+            EndingName::Purged => Some(Ending::Purged),
+            EndingName::Any => None,
+        }
+    }
+
+    fn choice(self) -> EndingChoice {
+        match self {
+            EndingName::Done => EndingChoice::Done,
+            EndingName::Cancelled => EndingChoice::Cancelled,
+            EndingName::Forwarded => EndingChoice::Forwarded,
+            EndingName::Purged => EndingChoice::Purged,
+            EndingName::Any => EndingChoice::Any,
+        }
+    }
 }
 
 #[derive(Args, Debug)]
@@ -231,6 +292,9 @@ pub struct HistoryList {
     /// Only of this topic.
     #[arg(long)]
     pub topic: Option<String>,
+    /// Only those that ended so.
+    #[arg(long)]
+    pub ending: Option<EndingName>,
     #[command(flatten)]
     pub range: Range,
     #[command(flatten)]
@@ -255,17 +319,19 @@ pub async fn history(args: HistoryArgs, connection: &Connection) -> Result<(), F
             }
             let list = List {
                 topic: args.topic,
+                ending: args.ending.and_then(EndingName::one),
                 from: args.range.from.map(Moment::time),
                 until: args.range.until.map(Moment::time),
                 ..List::default()
             };
             look::print(connection.session()?, Source::History, list, &args.amount, "no finished tasks").await
         }
-        HistoryCommand::Replay(which) => {
+        HistoryCommand::Replay(HistoryWhich { which, ending }) => {
             if which.one().is_none() && which.of_topic.is_none() {
                 return Err(Failure::usage("name a task (TOPIC ID), or a topic with --topic"));
             }
-            Sweep::ReplayHistory.run(&which, None, connection.session()?).await
+            let ending = ending.map(EndingName::choice);
+            Sweep::ReplayHistory.run(&which, Only { queue: None, ending }, connection.session()?).await
         }
     }
 }

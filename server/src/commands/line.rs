@@ -14,6 +14,7 @@ use serde_json::value::RawValue;
 pub struct Line {
     topic: String,
     id: Option<String>,
+    #[serde(default, deserialize_with = "given")]
     body: Option<Box<RawValue>>,
     text: Option<String>,
     base64: Option<Base64>,
@@ -25,9 +26,15 @@ pub struct Line {
     ttl: Option<Span>,
     retry: Option<Retry>,
     lease: Option<Span>,
+    max_lease: Option<Span>,
     due: Option<Time>,
     at: Option<Time>,
     standing: Option<Standing>,
+}
+
+/// A body that is there, though it may be `null`.
+fn given<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawValue>>, D::Error> {
+    Deserialize::deserialize(deserializer).map(Some)
 }
 
 /// What kind of task a line holds.
@@ -87,6 +94,7 @@ impl Line {
             ttl: self.ttl,
             retry: self.retry,
             lease: self.lease,
+            max_lease: self.max_lease,
             replace: false,
         })
     }
@@ -105,7 +113,7 @@ mod tests {
     use super::*;
 
     const TASK: &str = r#"{"topic":"t","id":"i","key":"k","body":{"a": 1.50},"headers":{"h":"v"},"routing_key":"a.b",
-        "number":12,"ttl":"1h","retry":{"attempts":3},"lease":"5m","scheduled_at":1,"due":900000,"priority":7,"attempts":2,"failures":1,
+        "number":12,"ttl":"1h","retry":{"attempts":3},"lease":"5m","max_lease":"9m","scheduled_at":1,"due":900000,"priority":7,"attempts":2,"failures":1,
         "standing":{"state":"scheduled","at":950000}}"#;
 
     #[test]
@@ -120,9 +128,16 @@ mod tests {
         assert_eq!(back.body.as_ref().unwrap().get(), "{\"a\": 1.50}");
         assert_eq!((back.at, back.delay), (Some(Time(900_000)), None));
         assert_eq!((back.priority, back.ttl, back.lease), (Some(7), Some(Span(3_600_000)), Some(Span(300_000))));
+        assert_eq!(back.max_lease, Some(Span(540_000)));
         assert_eq!(back.retry.map(|retry| retry.attempts), Some(3));
         assert_eq!((back.routing_key.as_deref(), back.headers["h"].as_str()), (Some("a.b"), "v"));
         assert!(!back.replace);
+    }
+
+    #[test]
+    fn a_body_that_is_null_comes_back_as_null() {
+        let line = Line::read(r#"{"topic":"t","id":"i","due":1,"body":null}"#).unwrap();
+        assert_eq!(line.into_task().unwrap().body.unwrap().get(), "null");
     }
 
     #[test]

@@ -21,6 +21,7 @@ mod me;
 mod moment;
 mod output;
 mod queues;
+mod revoke;
 mod schedule;
 mod show;
 #[cfg(test)]
@@ -100,6 +101,7 @@ pub enum Remote {
     Get(look::GetArgs),
     List(look::ListArgs),
     Work(work::WorkArgs),
+    Revoke(revoke::RevokeArgs),
     Topics(topics::TopicsArgs),
     Queues(queues::QueuesArgs),
     Dead(letters::DeadArgs),
@@ -130,6 +132,7 @@ async fn carry_out(remote: Remote, connection: &Connection) -> Result<(), Failur
         Remote::Get(args) => look::get(args, connection.session()?).await,
         Remote::List(args) => look::list(args, connection.session()?).await,
         Remote::Work(args) => work::run(args, connection.session()?).await,
+        Remote::Revoke(args) => revoke::run(args, connection.session()?).await,
         Remote::Topics(args) => topics::run(args, connection.session()?).await,
         Remote::Queues(args) => queues::run(args, connection.session()?).await,
         Remote::Dead(args) => letters::dead(args, connection.session()?).await,

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use punctual_wire::{BadTime, Shift, Span, Time};
+use punctual_wire::{BadSpan, BadTime, Shift, Span, Time};
 
 /// An instant that a person gave: exact, or by how far it is from now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,8 +15,14 @@ pub enum Moment {
 
 /// A text that is not a [`Moment`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}; or now, +2h, -15m")]
-pub struct BadMoment(BadTime);
+pub enum BadMoment {
+    /// It was to be exact.
+    #[error("{0}; or now, +2h, -15m")]
+    Time(BadTime),
+    /// It was to be so far from now.
+    #[error(transparent)]
+    Shift(BadSpan),
+}
 
 impl Moment {
     /// The instant itself.
@@ -35,12 +41,10 @@ impl FromStr for Moment {
         if text == "now" {
             return Ok(Moment::FromNow(Shift(0)));
         }
-        if text.starts_with(['+', '-'])
-            && let Ok(shift) = text.parse()
-        {
-            return Ok(Moment::FromNow(shift));
+        if text.starts_with(['+', '-']) {
+            return text.parse().map(Moment::FromNow).map_err(BadMoment::Shift);
         }
-        text.parse().map(Moment::At).map_err(BadMoment)
+        text.parse().map(Moment::At).map_err(BadMoment::Time)
     }
 }
 
@@ -129,6 +133,8 @@ mod tests {
         assert_eq!("+2h".parse(), Ok(Moment::FromNow(Shift(7_200_000))));
         let bad = "tomorrow".parse::<Moment>().unwrap_err().to_string();
         assert!(bad.contains("RFC 3339") && bad.contains("+2h"), "{bad}");
+        let bad = "-15".parse::<Moment>().unwrap_err().to_string();
+        assert!(bad.contains("no unit") && bad.contains("-15m"), "{bad}");
     }
 
     #[test]

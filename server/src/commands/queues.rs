@@ -71,6 +71,9 @@ struct SetQueue {
     /// How long a consumer may work on a delivery if it does not say.
     #[arg(long, value_name = "SPAN")]
     lease: Option<Span>,
+    /// How long a lease lasts at most, whoever asks for more; 12h unless set.
+    #[arg(long, value_name = "SPAN")]
+    max_lease: Option<Span>,
     /// How many attempts may fail before a delivery is a dead letter; 0 for any number.
     #[arg(long, value_name = "N")]
     attempts: Option<u32>,
@@ -134,6 +137,7 @@ impl SetQueue {
             }
         }
         settings.lease = self.lease.unwrap_or(settings.lease);
+        settings.max_lease = self.max_lease.or(settings.max_lease);
         let retry = &mut settings.retry;
         retry.attempts = self.attempts.unwrap_or(retry.attempts);
         retry.backoff.first = self.backoff_first.unwrap_or(retry.backoff.first);
@@ -241,7 +245,8 @@ fn card(queue: &QueueInfo, now: Time) -> String {
     let settings = &queue.settings;
     let mut card = Card::default();
     card.fact("queue", &queue.name);
-    card.fact("lease", settings.lease);
+    let longest = settings.max_lease.map_or(String::new(), |longest| format!(", at most {longest}"));
+    card.fact("lease", format!("{}{longest}", settings.lease));
     card.fact("retry", retry(&settings.retry));
     let overflow = match settings.overflow {
         Overflow::Refuse => "the newcomer gives way",

@@ -53,13 +53,16 @@ pub struct ScheduleArgs {
     /// How long a consumer may work on it if it does not say; without, as long as the queue gives.
     #[arg(long, value_name = "SPAN")]
     lease: Option<Span>,
+    /// How long a lease on it lasts at most, whoever asks for more; without, as long as the queue allows.
+    #[arg(long, value_name = "SPAN")]
+    max_lease: Option<Span>,
     /// Handed over along with the body; may be given several times.
     #[arg(long = "header", value_name = "NAME=VALUE", value_parser = header)]
     headers: Vec<(String, String)>,
     /// What the topic's bindings look at.
     #[arg(long, value_name = "WORDS")]
     routing_key: Option<String>,
-    /// Take the place of a task of the same id that was not handed out yet.
+    /// Take the place of a task of the same id that was not handed out yet, or is finished: arm it again.
     #[arg(long, requires = "id")]
     replace: bool,
     /// How many attempts may fail before it is a dead letter; 0 for any number. The waits between
@@ -98,6 +101,7 @@ pub async fn run(args: ScheduleArgs, mut session: Session) -> Result<(), Failure
             ttl: args.ttl,
             retry: args.attempts.map(|attempts| Retry { attempts, ..Retry::default() }),
             lease: args.lease,
+            max_lease: args.max_lease,
             replace: args.replace,
         })
         .await?;
@@ -105,14 +109,15 @@ pub async fn run(args: ScheduleArgs, mut session: Session) -> Result<(), Failure
 }
 
 fn in_words(scheduled: &Scheduled, form: &str, now: Time) -> String {
-    let Scheduled { topic, id, outcome, due, standing } = scheduled;
+    let Scheduled { topic, id, outcome, due, standing, hint } = scheduled;
     let due = due.map_or("at once".into(), |due| exact(due, now));
     match outcome {
         ScheduleOutcome::Created => format!("scheduled {topic} {id}, due {due}, {form}"),
         ScheduleOutcome::Replaced => format!("replaced {topic} {id}, due {due}, {form}"),
         ScheduleOutcome::Existed => {
             let standing = standing.as_ref().map_or(String::new(), |at| format!(": {}", show::sentence(at, now)));
-            format!("{topic} {id} existed already, nothing was changed{standing}")
+            let hint = hint.as_ref().map_or(String::new(), |hint| format!("; {hint}"));
+            format!("{topic} {id} existed already, nothing was changed{standing}{hint}")
         }
     }
 }
@@ -139,12 +144,15 @@ mod tests {
             outcome: ScheduleOutcome::Created,
             due: Some(Time(900_000)),
             standing: None,
+            hint: None,
         };
         let told = in_words(&scheduled, "no body", Time(0));
         assert_eq!(told, "scheduled t i, due 1970-01-01T00:15:00.000Z (in 15m), no body");
         scheduled.outcome = ScheduleOutcome::Existed;
         scheduled.standing = Some(Standing::Scheduled { at: Time(60_000) });
+        scheduled.hint = Some("replace it".into());
         let told = in_words(&scheduled, "no body", Time(0));
         assert!(told.starts_with("t i existed already, nothing was changed: it is scheduled for"), "{told}");
+        assert!(told.ends_with("; replace it"), "{told}");
     }
 }

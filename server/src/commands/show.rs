@@ -1,6 +1,6 @@
 //! Tasks as people read them: a row of a table, or a card with all that is known.
 
-use punctual_wire::{DeliveryInfo, Ending, Past, Retry, Span, Standing, TaskInfo, Time};
+use punctual_wire::{Attempt, DeliveryInfo, Ending, Past, Retry, Span, Standing, TaskInfo, Time, Undone};
 
 use super::body::bytes_of;
 use super::moment::{exact, hint, rough};
@@ -115,14 +115,21 @@ pub fn task_card(task: &TaskInfo, now: Time) -> String {
     card.fact("priority", task.priority);
     card.fact("attempts", attempts(task.attempts, task.failures));
     card.maybe("past", past(&task.past).as_deref());
+    for attempt in &task.log {
+        card.fact("attempt", attempt_line(attempt, now));
+    }
     card.maybe("time to live", task.ttl.map(|ttl: Span| ttl.to_string()).as_deref());
     card.maybe("retry", task.retry.as_ref().map(retry).as_deref());
     card.maybe("lease", task.lease.map(|lease| lease.to_string()).as_deref());
+    card.maybe("longest lease", task.max_lease.map(|lease| lease.to_string()).as_deref());
     for (name, value) in &task.headers {
         card.fact("header", format!("{name}: {value}"));
     }
     for delivery in &task.deliveries {
         card.fact("delivery", delivery_line(delivery, now));
+        for attempt in &delivery.log {
+            card.fact("", attempt_line(attempt, now));
+        }
     }
     match (&task.body, &task.text, &task.base64) {
         (Some(json), ..) => card.fact("body (JSON)", json.get()),
@@ -131,6 +138,20 @@ pub fn task_card(task: &TaskInfo, now: Time) -> String {
         (None, None, None) => card.fact("body", "none"),
     }
     card.0
+}
+
+/// An attempt that came to nothing: `2 lapsed 3s ago, with w1`.
+fn attempt_line(attempt: &Attempt, now: Time) -> String {
+    let how = match attempt.undone {
+        Undone::Failed => "failed",
+        Undone::Lapsed => "lapsed",
+        Undone::Released => "released",
+        Undone::Rejected => "rejected",
+        Undone::Revoked => "revoked",
+        Undone::Abandoned => "abandoned",
+    };
+    let note = attempt.note.as_ref().map_or(String::new(), |note| format!(": {note}"));
+    format!("{} {how} {}, with {}{note}", attempt.attempt, hint(attempt.at, now), attempt.consumer)
 }
 
 fn attempts(attempts: u32, failures: u32) -> String {
@@ -264,6 +285,12 @@ mod tests {
         assert_eq!(told(r#"{"releases":3,"replays":1}"#).as_deref(), Some("released 3×, replayed 1×"));
         let all = told(r#"{"rejections":1,"replays":1,"attempts":5,"failures":4}"#);
         assert_eq!(all.as_deref(), Some("rejected 1×, replayed 1×, earlier attempts 5, 4 of them failed"));
+    }
+
+    #[test]
+    fn an_attempt_says_who_when_how_and_why() {
+        let json = r#"{"attempt":2,"at":997000,"consumer":"w1","undone":"failed","note":"no bank"}"#;
+        assert_eq!(attempt_line(&serde_json::from_str(json).unwrap(), NOW), "2 failed 3s ago, with w1: no bank");
     }
 
     #[test]

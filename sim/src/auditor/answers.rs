@@ -2,7 +2,8 @@
 
 use punctual_core::store::Key;
 use punctual_core::{
-    Answer, Command, Delivery, Ending, Lease, Name, Phase, Refused, Reply, Ruling, ScheduleOutcome, Standing, Timestamp,
+    Answer, Command, Delivery, Ending, Lease, Millis, Name, Phase, Refused, Reply, Ruling, ScheduleOutcome, Standing,
+    Timestamp,
 };
 
 use super::Promise;
@@ -20,9 +21,11 @@ pub(super) fn promise_of(command: &Command, reply: &Reply) -> Promise {
     match command {
         _ if nothing_there => Promise::NothingIsLost,
         Command::Schedule(_) => Promise::SameIdIsOneTask,
-        Command::Acknowledge(_) | Command::Release { .. } | Command::Reject { .. } | Command::Extend { .. } => {
-            Promise::OneHolder
-        }
+        Command::Acknowledge(_)
+        | Command::Release { .. }
+        | Command::Reject { .. }
+        | Command::Extend { .. }
+        | Command::Revoke(_) => Promise::OneHolder,
         Command::Remove { .. } if *reply == Ok(Answer::Removed(Ending::Done)) => Promise::OneHolder,
         Command::Take(_) => Promise::OneHolder,
         Command::Forwarded { .. } => Promise::NothingIsLost,
@@ -58,7 +61,7 @@ impl Context<'_> {
                 match (&scheduled.outcome, row) {
                     (ScheduleOutcome::Created { due }, None) => self.created(schedule, *due, number, from),
                     (ScheduleOutcome::Replaced { due }, Some(row))
-                        if schedule.task.replace && row.is_waiting() && row.state.attempts == 0 =>
+                        if schedule.task.replace && row.may_be_replaced() =>
                     {
                         self.created(schedule, *due, number, from)
                     }
@@ -117,18 +120,29 @@ impl Context<'_> {
             (Command::Acknowledge(lease), reply) => {
                 self.with_lease(guess, row, lease, reply, |row| self.end(row, Ending::Done))
             }
-            (Command::Release { lease, back, priority }, reply) => {
-                self.with_lease(guess, row, lease, reply, |row| self.released(row, *back, *priority, from))
+            (Command::Release { lease, back, priority, note }, reply) => {
+                let note = note.as_deref();
+                self.with_lease(guess, row, lease, reply, |row| self.released(row, *back, *priority, note, from))
             }
-            (Command::Reject { lease, priority, .. }, reply) => {
-                self.with_lease(guess, row, lease, reply, |row| self.rejected(row, *priority))
+            (Command::Reject { lease, priority, note }, reply) => {
+                self.with_lease(guess, row, lease, reply, |row| self.rejected(row, *priority, note.as_deref()))
+            }
+            (Command::Revoke(revoke), reply) => {
+                let is_held = |row: &Candidate| match &row.state.phase {
+                    Phase::Leased { holder, .. } => revoke.holder.as_ref().is_none_or(|meant| meant == holder),
+                    _ => false,
+                };
+                self.while_held(guess, row, is_held, reply, |row| self.revoked(row, revoke, from))
             }
             (Command::Extend { lease, .. }, reply) => self.with_lease(guess, row, lease, reply, |row| {
                 let mut held = row.clone();
-                if let Ok(Answer::Extended(until)) = reply {
-                    held.set_at(*until);
+                match reply {
+                    Ok(Answer::Extended(until)) if self.may_last_until(row, *until) => {
+                        held.set_at(*until);
+                        vec![Guess::row(held)]
+                    }
+                    _ => Vec::new(),
                 }
-                vec![Guess::row(held)]
             }),
             (Command::Replay(_), reply) => {
                 let over = row.filter(|row| matches!(row.state.phase, Phase::Dead(_) | Phase::Finished(_)));
@@ -170,9 +184,20 @@ impl Context<'_> {
         reply: &Reply,
         effect: impl Fn(&Candidate) -> Vec<Guess>,
     ) -> Vec<Guess> {
-        let in_force = row.filter(|row| {
-            matches!(row.state.phase, Phase::Leased { token, .. } if token == lease.token) && self.now < row.at
-        });
+        let is_held = |row: &Candidate| row.is_held(Some(lease.token));
+        self.while_held(guess, row, is_held, reply, effect)
+    }
+
+    /// The same for whatever it takes to be allowed it.
+    fn while_held(
+        &self,
+        guess: &Guess,
+        row: Option<&Candidate>,
+        is_held: impl Fn(&Candidate) -> bool,
+        reply: &Reply,
+        effect: impl Fn(&Candidate) -> Vec<Guess>,
+    ) -> Vec<Guess> {
+        let in_force = row.filter(|row| is_held(row) && self.now < row.at);
         match (reply, in_force) {
             (Ok(_), Some(row)) => effect(row),
             (Err(Refused::LeaseLost { now }), None) => {
@@ -203,6 +228,7 @@ impl Context<'_> {
             && row.state.due == delivery.due
             && delivery.due <= self.now
             && delivery.until > self.now
+            && self.may_be_leased(row, &delivery.queue, delivery.until)
             && delivery.attempt == row.state.attempts + 1
             && delivery.priority == row.state.priority
             && delivery.key == row.group
@@ -224,6 +250,17 @@ impl Context<'_> {
 }
 
 impl Context<'_> {
+    /// Whether a lease from this queue may last until then: no longer than the task and the queue allow.
+    fn may_be_leased(&self, row: &Candidate, queue: &Name, until: Timestamp) -> bool {
+        let own = row.state.max_lease.unwrap_or(Millis(u64::MAX));
+        self.settings.queue(queue).iter().any(|queue| until <= self.now.plus(queue.max_lease.min(own)))
+    }
+
+    /// The same for a delivery that is with its consumer.
+    fn may_last_until(&self, row: &Candidate, until: Timestamp) -> bool {
+        row.state.queue.as_ref().is_none_or(|queue| self.may_be_leased(row, queue, until))
+    }
+
     /// Whether one of several deliveries may be handed out from this queue: the one it was made for or, if that was
     /// deleted, the one it went to instead.
     fn may_come_from(&self, row: &Candidate, queue: &Name) -> bool {

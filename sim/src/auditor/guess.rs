@@ -131,6 +131,11 @@ impl Candidate {
         self.seq.is_none_or(|seq| seq == number)
     }
 
+    /// Whether another task of its id may take its place.
+    pub fn may_be_replaced(&self) -> bool {
+        self.table == Table::History || (self.is_waiting() && self.state.attempts == 0)
+    }
+
     /// Whether it is with a consumer under this token.
     pub fn is_held(&self, token: Option<u64>) -> bool {
         matches!(self.state.phase, Phase::Leased { token: held, .. } if Some(held) == token)

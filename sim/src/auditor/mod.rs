@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use punctual_core::store::{Key, ShardId};
-use punctual_core::{Answer, Command, Delivery, Phase, Reply, Timestamp};
+use punctual_core::{Answer, Command, Delivery, Phase, Reply, Timestamp, Undone};
 
 use crate::census::Census;
 use crate::record::{StepRecord, Tag, subject};
@@ -289,7 +289,19 @@ impl Auditor {
 
     fn count_endings(&mut self, ledger: &Ledger, after: &BTreeMap<Key, Option<Shadow>>) {
         for (key, row) in after {
-            let before = ledger.rows.get(key).map(|row| &row.state.phase);
+            let known = ledger.rows.get(key);
+            let is_another = known.map(|row| row.seq) != row.as_ref().map(|row| row.seq);
+            let before = known.map(|row| &row.state.phase);
+            if let (Some(Phase::Leased { .. }), Some(row)) = (before, row)
+                && row
+                    .state
+                    .log
+                    .as_ref()
+                    .and_then(|log| log.attempts().last())
+                    .is_some_and(|it| it.undone == Undone::Revoked)
+            {
+                self.census.count("revoked");
+            }
             match (before, row.as_ref().map(|row| &row.state.phase)) {
                 (Some(Phase::Leased { .. }), Some(Phase::Waiting)) => self.census.count("attempts that failed"),
                 (Some(Phase::Spread(_)), _) => {}
@@ -299,6 +311,7 @@ impl Auditor {
                 (_, Some(Phase::Dead(death))) => self.census.count(death.reason.as_str()),
                 (Some(Phase::Finished(_)), None) => self.census.count("history forgotten"),
                 (Some(Phase::Dead(_)), None) => self.census.count("dead letters removed"),
+                (Some(Phase::Finished(_)), Some(_)) if is_another => self.census.count("armed again"),
                 (Some(Phase::Dead(_) | Phase::Finished(_)), Some(Phase::Waiting | Phase::Leased { .. })) => {
                     self.census.count("replays");
                 }

@@ -3,8 +3,8 @@
 
 use punctual_core::store::{Key, Table};
 use punctual_core::{
-    Back, Death, Ending, Millis, Name, Phase, QueueSettings, Reason, Retry, Shift, State, Sweep, SweepAction,
-    Timestamp, TopicSettings,
+    Back, Death, Ending, Millis, Name, Phase, QueueSettings, Reason, Retry, Revoke, Shift, State, Sweep, SweepAction,
+    Timestamp, TopicSettings, Undone,
 };
 use punctual_core::{Matching, Schedule};
 
@@ -126,7 +126,7 @@ impl Context<'_> {
         let mut next = Vec::new();
         match &row.state.phase {
             Phase::Waiting if row.at <= self.now => self.arrive(row, &mut next),
-            Phase::Leased { .. } if row.at <= self.now => next.extend(self.fail(row, self.now)),
+            Phase::Leased { .. } if row.at <= self.now => next.extend(self.lapse(row)),
             Phase::Forwarding { death, .. } if row.at <= self.now => {
                 let mut sent = row.clone();
                 let dead_for = self.now.since(death.at).0;
@@ -212,6 +212,13 @@ impl Context<'_> {
         Guess::row(dead)
     }
 
+    /// A lease ended without a word.
+    fn lapse(&self, row: &Candidate) -> Vec<Guess> {
+        let mut row = row.clone();
+        row.state.log_attempt(row.at, Undone::Lapsed, None);
+        self.fail(&row, self.now)
+    }
+
     /// An attempt failed at this time.
     fn fail(&self, row: &Candidate, at: Timestamp) -> Vec<Guess> {
         let own = row.state.retry.map(|retry| vec![retry]);
@@ -278,6 +285,8 @@ impl Context<'_> {
                 failures: 0,
                 lease: task.lease,
                 past: None,
+                max_lease: task.max_lease,
+                log: None,
             };
             let at = due.min(state.expires_at());
             Guess::row(Candidate {
@@ -297,7 +306,7 @@ impl Context<'_> {
     pub fn born(&self, mut task: Candidate) -> Guess {
         let at = task.state.due.min(self.now);
         task.state.phase = Phase::Waiting;
-        task.state.past = None;
+        (task.state.past, task.state.log) = (None, None);
         task.table = Table::Live;
         task.seq = None;
         task.body = Body::Exactly(Default::default());
@@ -316,12 +325,35 @@ impl Context<'_> {
         self.wait_until(moved, at)
     }
 
-    pub fn released(&self, row: &Candidate, back: Back, priority: Option<u32>, from: Timestamp) -> Vec<Guess> {
+    pub fn released(
+        &self,
+        row: &Candidate,
+        back: Back,
+        priority: Option<u32>,
+        note: Option<&str>,
+        from: Timestamp,
+    ) -> Vec<Guess> {
         let mut row = row.clone();
+        let undone = match back {
+            Back::Retry => Undone::Failed,
+            Back::After(_) => Undone::Released,
+            Back::Abandoned => Undone::Abandoned,
+        };
+        row.state.log_attempt(self.now, undone, note);
         row.state.priority = priority.unwrap_or(row.state.priority);
         if back != Back::Abandoned {
             row.state.past_mut().releases += 1;
         }
+        self.given_back(row, back, from)
+    }
+
+    pub fn revoked(&self, row: &Candidate, revoke: &Revoke, from: Timestamp) -> Vec<Guess> {
+        let mut row = row.clone();
+        row.state.log_attempt(self.now, Undone::Revoked, revoke.note.as_deref());
+        self.given_back(row, revoke.back, from)
+    }
+
+    fn given_back(&self, mut row: Candidate, back: Back, from: Timestamp) -> Vec<Guess> {
         if let Back::After(delay) = back {
             row.state.past_mut().delay = Some(delay);
         }
@@ -333,8 +365,9 @@ impl Context<'_> {
         }
     }
 
-    pub fn rejected(&self, row: &Candidate, priority: Option<u32>) -> Vec<Guess> {
+    pub fn rejected(&self, row: &Candidate, priority: Option<u32>, note: Option<&str>) -> Vec<Guess> {
         let mut row = row.clone();
+        row.state.log_attempt(self.now, Undone::Rejected, note);
         row.state.priority = priority.unwrap_or(row.state.priority);
         row.state.past_mut().rejections += 1;
         self.die(&row, Reason::Rejected)
@@ -386,8 +419,9 @@ impl Context<'_> {
                     _ => vec![Guess::Gone],
                 }
             }
-            (Matching::History { topic, finished }, _) => {
-                let fits = row.table == Table::History && of_topic(Some(topic));
+            (Matching::History { topic, finished, ending }, _) => {
+                let ended_so = ending.is_none_or(|ending| row.state.phase == Phase::Finished(ending));
+                let fits = row.table == Table::History && of_topic(Some(topic)) && ended_so;
                 let in_time = (finished.from..finished.until).contains(&row.at);
                 if fits && in_time { vec![self.replayed(row)] } else { Vec::new() }
             }

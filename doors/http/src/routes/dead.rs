@@ -10,7 +10,7 @@ use punctual_wire as wire;
 use super::keys::swept;
 use super::tasks::{range, turn_page};
 use crate::app::Shared;
-use crate::fault::Fault;
+use crate::fault::{Code, Fault};
 use crate::gate::Caller;
 use crate::input::{JsonBody, Query, maybe_name};
 
@@ -25,6 +25,9 @@ pub(crate) async fn list(
     caller.needs(Role::View, query.topic.as_deref())?;
     if query.state.is_some() {
         return Err(Fault::invalid("state", "dead letters have no other state"));
+    }
+    if query.ending.is_some() {
+        return Err(Fault::invalid("ending", "dead letters have not come to an end"));
     }
     let topic = maybe_name("topic", query.topic.as_deref())?;
     let queue = maybe_name("queue", query.queue.as_deref())?;
@@ -42,8 +45,15 @@ struct Chosen {
 
 impl Chosen {
     fn by(caller: &Caller, body: &JsonBody) -> Result<Chosen, Fault> {
-        let wire::Selection { topic, queue, from, until, dry_run } = body.parse()?;
+        let wire::Selection { topic, queue, from, until, ending, all, dry_run } = body.parse()?;
         caller.needs(Role::Operate, topic.as_deref())?;
+        if ending.is_some() {
+            return Err(Fault::invalid("ending", "dead letters have not come to an end"));
+        }
+        if topic.is_none() && queue.is_none() && from.is_none() && until.is_none() && !all {
+            let detail = "say which dead letters are meant: `topic`, `queue`, `from`, `until`, or `\"all\": true`";
+            return Err(Fault::new(Code::Invalid, detail));
+        }
         let (topic, queue) = (maybe_name("topic", topic.as_deref())?, maybe_name("queue", queue.as_deref())?);
         Ok(Chosen { topic, queue, died: range(from, until), dry_run })
     }

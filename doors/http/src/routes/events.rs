@@ -39,6 +39,18 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
+    /// Whoever waits for what never happens should know.
+    fn check(&self) -> Result<(), Fault> {
+        let mut words = self.what.iter().flat_map(|what| what.split(',')).map(str::trim);
+        match words.find(|word| !What::WORDS.contains(word)) {
+            Some(word) => {
+                let why = format!("{word:?} is not an event: there are {}", What::WORDS.join(", "));
+                Err(Fault::invalid("what", why))
+            }
+            None => Ok(()),
+        }
+    }
+
     fn fits(&self, event: &Event) -> bool {
         let same =
             |wanted: &Option<String>, is: Option<&str>| wanted.as_deref().is_none_or(|wanted| is == Some(wanted));
@@ -60,6 +72,7 @@ pub(crate) async fn follow(
     Query(filter): Query<Filter>,
 ) -> Result<Response, Fault> {
     caller.needs(Role::View, filter.topic.as_deref())?;
+    filter.check()?;
     let watch = app.handle.watch();
     let access = Arc::clone(&app.access);
     let grant = caller.grant().clone();

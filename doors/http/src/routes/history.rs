@@ -12,6 +12,7 @@ use crate::app::Shared;
 use crate::fault::Fault;
 use crate::gate::Caller;
 use crate::input::{JsonBody, Query, maybe_name, name};
+use crate::translate;
 
 /// List finished tasks, by when they finished.
 #[utoipa::path(get, operation_id = "list_history", path = "/v1/history", tag = "history", params(wire::List),
@@ -30,14 +31,15 @@ pub(crate) async fn list(
     }
     let topic = maybe_name("topic", query.topic.as_deref())?;
     let finished = range(query.from, query.until);
-    turn_page(&app, &caller, Listing::History { topic, finished }, &query).await
+    let ending = query.ending.map(translate::ending_from_wire);
+    turn_page(&app, &caller, Listing::History { topic, finished, ending }, &query).await
 }
 
-/// Hand a topic's finished tasks out again.
+/// Hand a topic's finished tasks out again: those that are done, unless another ending is named.
 #[utoipa::path(post, operation_id = "replay_history", path = "/v1/history/replay", tag = "history", request_body = wire::Selection,
     responses((status = 200, description = "How many there were.", body = wire::Swept)))]
 pub(crate) async fn replay(State(app): State<Shared>, caller: Caller, body: JsonBody) -> Result<Response, Fault> {
-    let wire::Selection { topic, queue, from, until, dry_run } = body.parse()?;
+    let wire::Selection { topic, queue, from, until, ending, all: _, dry_run } = body.parse()?;
     if queue.is_some() {
         return Err(Fault::invalid("queue", "finished tasks are chosen by topic"));
     }
@@ -49,5 +51,7 @@ pub(crate) async fn replay(State(app): State<Shared>, caller: Caller, body: Json
     if !dry_run {
         caller.audit("replay-history", &topic);
     }
-    Ok(swept(app.handle.replay_history(&topic, range(from, until), dry_run).await?))
+    // What somebody took back is not brought to life by accident.
+    let ending = translate::chosen_ending(ending.unwrap_or(wire::EndingChoice::Done));
+    Ok(swept(app.handle.replay_history(&topic, range(from, until), ending, dry_run).await?))
 }

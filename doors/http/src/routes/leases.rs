@@ -20,8 +20,6 @@ use crate::{lease, translate};
 const QUEUES: usize = 64;
 /// The name of a consumer that gives none.
 const ANONYMOUS: &str = "anonymous";
-/// The longest note that goes with a rejection, in bytes.
-const NOTE: usize = 1_024;
 
 /// Take deliveries from queues, waiting for the first one if told to. Deliveries whose answer is
 /// lost on its way come back when their leases end.
@@ -37,9 +35,6 @@ pub(crate) async fn reserve(State(app): State<Shared>, caller: Caller, body: Jso
         caller.needs(Role::Consume, Some(queue))?;
     }
     let max = asked.max.unwrap_or(1) as usize;
-    if max == 0 {
-        return Err(Fault::invalid("max", "a consumer takes at least one delivery"));
-    }
     check_batch(max, &app)?;
     let longest = Millis::from(app.limits.wait);
     let wait = translate::millis(asked.wait.unwrap_or_default());
@@ -97,22 +92,14 @@ fn settle_of(action: wire::Action, secret: &[u8; 32]) -> Result<Settle, Fault> {
     let (after, priority, note) = (action.after, action.priority, action.note);
     misplaced("after", after.is_some() && matches!(action.what, wire::Do::Acknowledge | wire::Do::Reject))?;
     misplaced("priority", priority.is_some() && action.what != wire::Do::Release)?;
-    misplaced("note", note.is_some() && action.what != wire::Do::Reject)?;
+    misplaced("note", note.is_some() && !matches!(action.what, wire::Do::Release | wire::Do::Reject))?;
     Ok(match action.what {
         wire::Do::Acknowledge => Settle::Acknowledge(lease),
         wire::Do::Release => {
             let back = after.map_or(Back::Retry, |after| Back::After(translate::millis(after)));
-            Settle::Release { lease, back, priority }
+            Settle::Release { lease, back, priority, note }
         }
-        wire::Do::Reject => {
-            if note.as_ref().is_some_and(|note| note.len() > NOTE) {
-                return Err(Fault::new(
-                    Code::Invalid,
-                    format!("`note`: at most {NOTE} bytes: put the rest into a log"),
-                ));
-            }
-            Settle::Reject { lease, note, priority: None }
-        }
+        wire::Do::Reject => Settle::Reject { lease, note, priority: None },
         wire::Do::Extend => Settle::Extend { lease, by: after.map(translate::millis) },
     })
 }

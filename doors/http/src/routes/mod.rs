@@ -34,6 +34,7 @@ pub(crate) fn router(app: App) -> Router {
         .route("/v1/tasks/{topic}/{id}", get(tasks::get).delete(tasks::cancel).patch(tasks::reschedule))
         .route("/v1/tasks/{topic}/{id}/replay", post(tasks::replay))
         .route("/v1/tasks/{topic}/{id}/purge", post(tasks::purge))
+        .route("/v1/tasks/{topic}/{id}/revoke", post(tasks::revoke))
         .route("/v1/numbers/{number}", get(numbers::get))
         .route("/v1/keys/{key}", get(keys::list).delete(keys::cancel).patch(keys::shift))
         .route("/v1/reserve", post(leases::reserve))

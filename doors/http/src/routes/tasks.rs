@@ -5,7 +5,10 @@ use axum::response::Response;
 use http::{HeaderMap, StatusCode};
 use punctual_core::store::Bodies;
 use punctual_core::view::Listing;
-use punctual_core::{Ending, Name, Ruling, ScheduleOutcome, Scheduled, Selected, Standing, Task, TimeRange};
+use punctual_core::{
+    Back, Ending, Name, Refused, Revoke, Ruling, ScheduleOutcome, Scheduled, Selected, Standing, Task, TimeRange,
+};
+use punctual_node::Error;
 use punctual_node::access::Role;
 use punctual_wire as wire;
 use serde::{Deserialize, Serialize};
@@ -15,7 +18,7 @@ use super::LOOKING;
 use crate::app::{App, Shared};
 use crate::fault::{Code, Fault};
 use crate::gate::Caller;
-use crate::input::{JsonBody, Names, Query, bad_json, maybe_name, name};
+use crate::input::{JsonBody, MaybeJson, Names, Query, bad_json, maybe_name, name};
 use crate::output::json;
 use crate::trace::Context;
 use crate::translate;
@@ -34,17 +37,20 @@ struct Answer<'a> {
     due: Option<wire::Time>,
     #[serde(skip_serializing_if = "Option::is_none")]
     standing: Option<wire::Standing>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<&'static str>,
 }
 
 impl<'a> Answer<'a> {
-    fn of(topic: &'a Name, scheduled: &'a Scheduled) -> Answer<'a> {
+    fn of(topic: &'a Name, replace: bool, scheduled: &'a Scheduled) -> Answer<'a> {
         let (outcome, due, standing) = match &scheduled.outcome {
             ScheduleOutcome::Created { due } => (wire::ScheduleOutcome::Created, Some(*due), None),
             ScheduleOutcome::Replaced { due } => (wire::ScheduleOutcome::Replaced, Some(*due), None),
             ScheduleOutcome::Existed(standing) => (wire::ScheduleOutcome::Existed, None, Some(standing.clone())),
         };
         let (due, standing) = (due.map(translate::time), standing.map(translate::standing));
-        Answer { topic, id: &scheduled.id, outcome, due, standing }
+        let hint = standing.as_ref().map(|standing| translate::way_on(standing, replace));
+        Answer { topic, id: &scheduled.id, outcome, due, standing, hint }
     }
 }
 
@@ -65,9 +71,9 @@ pub(crate) async fn schedule(
         let id = id.to_str().map_err(|_| Fault::invalid("Idempotency-Key", "it must be visible ASCII"))?;
         task.id = Some(name("Idempotency-Key", id)?);
     }
-    let topic = task.topic.clone();
+    let (topic, replace) = (task.topic.clone(), task.replace);
     let scheduled = app.handle.schedule(task).await?;
-    let answer = Answer::of(&topic, &scheduled);
+    let answer = Answer::of(&topic, replace, &scheduled);
     let is_new = answer.outcome == wire::ScheduleOutcome::Created;
     Ok(json(if is_new { StatusCode::CREATED } else { StatusCode::OK }, &answer))
 }
@@ -85,7 +91,7 @@ pub(crate) async fn schedule_batch(
     let tasks = parse_batch(&body)?;
     check_batch(tasks.len(), &app)?;
     let (refused, wanted) = part(tasks.into_iter().map(|task| admit(task?, &caller, &context)));
-    let topics: Vec<Name> = wanted.iter().map(|task| task.topic.clone()).collect();
+    let topics: Vec<(Name, bool)> = wanted.iter().map(|task| (task.topic.clone(), task.replace)).collect();
     let outcomes = app.handle.schedule_many(wanted).await;
     let mut done = topics.iter().zip(outcomes);
     let mut out = br#"{"results":["#.to_vec();
@@ -94,8 +100,8 @@ pub(crate) async fn schedule_batch(
         let fault = match refused {
             Some(fault) => fault,
             None => match done.next().expect("each task that was let in has an outcome") {
-                (topic, Ok(scheduled)) => {
-                    serde_json::to_writer(&mut out, &Answer::of(topic, &scheduled)).expect("memory takes it");
+                ((topic, replace), Ok(scheduled)) => {
+                    serde_json::to_writer(&mut out, &Answer::of(topic, *replace, &scheduled)).expect("memory takes it");
                     continue;
                 }
                 (_, Err(error)) => Fault::from(error),
@@ -181,6 +187,9 @@ pub(crate) async fn list(
     caller.needs(Role::View, query.topic.as_deref())?;
     if query.queue.is_some() {
         return Err(Fault::invalid("queue", "tasks that wait are listed by topic, only dead letters by queue"));
+    }
+    if query.ending.is_some() {
+        return Err(Fault::invalid("ending", "finished tasks are listed by /v1/history"));
     }
     let state = match query.state {
         None => None,
@@ -298,6 +307,33 @@ pub(crate) async fn replay(
     app.handle.replay(selected).await?;
     caller.audit("replay", &subject);
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// End the lease on a delivery, whoever holds it: for its consumer it is lost.
+#[utoipa::path(post, operation_id = "revoke_lease", path = "/v1/tasks/{topic}/{id}/revoke", tag = "tasks", request_body = Option<wire::Revoke>,
+    params(("topic" = wire::Name, Path, description = "Its topic."), ("id" = wire::Name, Path, description = "Its id."), OfQueue),
+    responses((status = 200, description = "Nobody holds it any more.", body = wire::Revoked)))]
+pub(crate) async fn revoke(
+    State(app): State<Shared>,
+    caller: Caller,
+    Names([topic, id]): Names<2>,
+    Query(of): Query<OfQueue>,
+    MaybeJson(asked): MaybeJson<wire::Revoke>,
+) -> Result<Response, Fault> {
+    let (selected, subject) = select(&caller, topic, id, &of)?;
+    let (topic, id) = (selected.topic.clone(), selected.id.clone());
+    let holder = maybe_name("holder", asked.holder.as_deref())?;
+    let back = asked.after.map_or(Back::Retry, |after| Back::After(translate::millis(after)));
+    let revoke = Revoke { selected, holder, back, note: asked.note };
+    match app.handle.revoke(revoke).await {
+        Ok(standing) => {
+            caller.audit("revoke", &subject);
+            let standing = translate::standing(standing);
+            Ok(json(StatusCode::OK, &wire::Revoked { topic: topic.to_string(), id: id.to_string(), standing }))
+        }
+        Err(Error::Refused(Refused::LeaseLost { now: None })) => Err(Fault::no_such_task(&topic, &id)),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Remove a dead letter.

@@ -8,7 +8,7 @@ mod views;
 
 pub(crate) use numbers::{happened, timing, total};
 pub(crate) use settings::{queue_from_wire, queue_to_wire, retry_to_wire, topic_from_wire, topic_to_wire};
-pub(crate) use standing::{in_words, standing, time};
+pub(crate) use standing::{chosen_ending, ending_from_wire, in_words, standing, time, way_on};
 pub(crate) use tasks::{new_task, reschedule, shift_of};
 pub use views::task_info;
 pub(crate) use views::{list_state, page, table_of};

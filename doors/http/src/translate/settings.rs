@@ -58,6 +58,7 @@ pub(crate) fn queue_from_wire(settings: wire::QueueSettings) -> Result<QueueSett
     }
     Ok(QueueSettings {
         lease: millis(settings.lease),
+        max_lease: settings.max_lease.map_or_else(|| QueueSettings::usual_max_lease(millis(settings.lease)), millis),
         retry: retry_from_wire(settings.retry),
         max_length: settings.max_length,
         overflow: match settings.overflow {
@@ -80,6 +81,7 @@ pub(crate) fn queue_to_wire(settings: &QueueSettings, now: Timestamp) -> wire::Q
     let paused_until = settings.paused_until.filter(|until| *until > now);
     wire::QueueSettings {
         lease: wire::Span(settings.lease.0),
+        max_lease: Some(wire::Span(settings.max_lease.0)),
         retry: retry_to_wire(settings.retry),
         max_length: settings.max_length,
         overflow: match settings.overflow {
@@ -100,7 +102,8 @@ pub(crate) fn queue_to_wire(settings: &QueueSettings, now: Timestamp) -> wire::Q
 
 pub(crate) fn retry_from_wire(retry: wire::Retry) -> Retry {
     let wire::Backoff { first, longest } = retry.backoff;
-    let backoff = if first >= longest {
+    // What is backwards stays so, for the core to refuse.
+    let backoff = if first == longest {
         Backoff::Fixed(millis(longest))
     } else {
         Backoff::Exponential { first: millis(first), cap: millis(longest) }
@@ -145,6 +148,7 @@ mod tests {
             jitter_percent: 0,
         };
         let queue = wire::QueueSettings {
+            max_lease: Some(wire::Span(60_000)),
             retry,
             max_length: Some(7),
             overflow: wire::Overflow::DropOldest,

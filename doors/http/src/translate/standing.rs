@@ -33,6 +33,45 @@ fn ending(ending: Ending) -> wire::Ending {
     }
 }
 
+/// The ending that is meant.
+pub(crate) fn ending_from_wire(ending: wire::Ending) -> Ending {
+    match ending {
+        wire::Ending::Done => Ending::Done,
+        wire::Ending::Cancelled => Ending::Cancelled,
+        wire::Ending::Forwarded => Ending::Forwarded,
+        wire::Ending::Purged => Ending::Purged,
+    }
+}
+
+/// The ending that is meant by a choice; `None` for any.
+pub(crate) fn chosen_ending(choice: wire::EndingChoice) -> Option<Ending> {
+    match choice {
+        wire::EndingChoice::Done => Some(Ending::Done),
+        wire::EndingChoice::Cancelled => Some(Ending::Cancelled),
+        wire::EndingChoice::Forwarded => Some(Ending::Forwarded),
+        wire::EndingChoice::Purged => Some(Ending::Purged),
+        wire::EndingChoice::Any => None,
+    }
+}
+
+/// How to go on for somebody who scheduled a task whose id was taken.
+pub(crate) fn way_on(standing: &wire::Standing, replace: bool) -> &'static str {
+    match standing {
+        wire::Standing::Finished { .. } => {
+            "to arm it again, schedule it with \"replace\": true; to hand it out as it was, replay it"
+        }
+        wire::Standing::Dead { .. } => "a dead letter keeps its id: replay it, or purge it and schedule again",
+        wire::Standing::Leased { .. } => "a consumer is working on it: wait for its end, or take another id",
+        wire::Standing::Spread { .. } => "its deliveries are under way: wait for their end, or take another id",
+        wire::Standing::Scheduled { .. } | wire::Standing::Ready { .. } if replace => {
+            "it was handed out before and waits for its next attempt: move it, cancel it, or take another id"
+        }
+        wire::Standing::Scheduled { .. } | wire::Standing::Ready { .. } => {
+            "to put this one in its place, schedule it with \"replace\": true; to move it, reschedule it"
+        }
+    }
+}
+
 /// Where a task or delivery stands, as a sentence.
 pub(crate) fn in_words(standing: &wire::Standing) -> String {
     match standing {

@@ -9,6 +9,7 @@ use super::settings::retry_from_wire;
 use super::{millis, timestamp};
 use crate::fault::{Code, Fault};
 use crate::input::{maybe_name, name};
+use crate::parsable;
 
 pub(crate) fn new_task(task: wire::NewTask) -> Result<Task, Fault> {
     let when = match (task.delay, task.at) {
@@ -30,17 +31,10 @@ pub(crate) fn new_task(task: wire::NewTask) -> Result<Task, Fault> {
         priority: task.priority,
         ttl: task.ttl.map(millis),
         retry: task.retry.map(retry_from_wire),
-        lease: task.lease.map(lease_of).transpose()?,
+        lease: task.lease.map(millis),
+        max_lease: task.max_lease.map(millis),
         replace: task.replace,
     })
-}
-
-/// A task's own lease time. Like a queue's it must have some length.
-fn lease_of(lease: wire::Span) -> Result<Millis, Fault> {
-    if lease == wire::Span(0) {
-        return Err(Fault::invalid("lease", "0 ms end before work can begin: give it some time"));
-    }
-    Ok(millis(lease))
 }
 
 pub(crate) fn reschedule(topic: Name, id: Name, change: wire::Reschedule) -> Result<Reschedule, Fault> {
@@ -75,6 +69,7 @@ fn body_of(
     match (json, text, bytes) {
         (None, None, None) => Ok(None),
         (Some(json), None, None) => {
+            parsable::check(&json).map_err(|why| Fault::invalid("body", why))?;
             let json: Box<str> = json.into();
             Ok(Some((Form::Json, Bytes::from(json.into_string()))))
         }

@@ -2,7 +2,7 @@
 
 use punctual_core::store::Table;
 use punctual_core::view::{DeliveryView, LiveState, TaskView};
-use punctual_core::{Form, Past};
+use punctual_core::{Attempt, Form, Past, Undone};
 use punctual_node::{Handle, Page};
 use punctual_wire as wire;
 use serde_json::value::RawValue;
@@ -48,6 +48,7 @@ pub fn task_info(task: TaskView, node: Option<&Handle>, with_body: bool) -> wire
         ttl: task.ttl.map(|ttl| wire::Span(ttl.0)),
         retry: task.retry.map(retry_to_wire),
         lease: task.lease_time.map(|lease| wire::Span(lease.0)),
+        max_lease: task.max_lease.map(|lease| wire::Span(lease.0)),
         scheduled_at: time(task.scheduled_at),
         due: time(task.due),
         queue: delivery.queue,
@@ -56,6 +57,7 @@ pub fn task_info(task: TaskView, node: Option<&Handle>, with_body: bool) -> wire
         attempts: delivery.attempts,
         failures: delivery.failures,
         past: delivery.past,
+        log: delivery.log,
         deliveries,
     }
 }
@@ -73,7 +75,21 @@ fn delivery_info(delivery: DeliveryView, number: Option<u64>) -> wire::DeliveryI
         attempts: delivery.attempts,
         failures: delivery.failures,
         past: past(delivery.past),
+        log: delivery.log.into_iter().map(attempt).collect(),
     }
+}
+
+fn attempt(attempt: Attempt) -> wire::Attempt {
+    let Attempt { number, at, holder, undone, note } = attempt;
+    let undone = match undone {
+        Undone::Failed => wire::Undone::Failed,
+        Undone::Lapsed => wire::Undone::Lapsed,
+        Undone::Released => wire::Undone::Released,
+        Undone::Rejected => wire::Undone::Rejected,
+        Undone::Revoked => wire::Undone::Revoked,
+        Undone::Abandoned => wire::Undone::Abandoned,
+    };
+    wire::Attempt { attempt: number, at: time(at), consumer: holder.to_string(), undone, note }
 }
 
 fn past(past: Past) -> wire::Past {

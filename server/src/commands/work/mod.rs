@@ -39,6 +39,7 @@ Its exit code says what becomes of the delivery:
   65   cannot be done (EX_DATAERR): it is rejected, a dead letter with the last line of stderr as its note
   75   not now (EX_TEMPFAIL): it is retried as the queue's policy says
   any other code, or killed by a signal: it failed, and is retried in the same way
+The last line of stderr stays with the task, so that a dead letter says why it is one.
 
 The lease is extended for as long as the command runs. If it is lost, because the server cannot be reached for
 too long, the command gets SIGTERM, as somebody else may work on the delivery. SIGTERM or Ctrl-C stops the worker:
@@ -64,9 +65,9 @@ pub struct WorkArgs {
     /// How many commands run at the same time.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     concurrency: u32,
-    /// How soon somebody else takes over if this process dies.
-    #[arg(long, value_name = "SPAN", default_value = "30s")]
-    lease: Span,
+    /// How soon somebody else takes over if this process dies; without, as the task or its queue says.
+    #[arg(long, value_name = "SPAN")]
+    lease: Option<Span>,
     /// Stop after so many deliveries.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
@@ -115,10 +116,11 @@ pub async fn run(args: WorkArgs, session: Session) -> Result<(), Failure> {
     let (sender, lines) = mpsc::unbounded_channel();
     let concurrency =
         args.limit.map_or(args.concurrency, |limit| args.concurrency.min(u32::try_from(limit).unwrap_or(u32::MAX)));
-    let mut worker = Worker::builder(client.clone())
-        .concurrency(usize::try_from(concurrency).unwrap_or(usize::MAX))
-        .lease(args.lease.as_duration())
-        .grace(FOR_EVER);
+    let mut worker =
+        Worker::builder(client.clone()).concurrency(usize::try_from(concurrency).unwrap_or(usize::MAX)).grace(FOR_EVER);
+    if let Some(lease) = args.lease {
+        worker = worker.lease(lease.as_duration());
+    }
     if args.limit.is_some() {
         // What is fetched ahead would only be given back.
         worker = worker.prefetch(0);
