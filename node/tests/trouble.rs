@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use punctual_core::store::{
-    Batch, Bodies, Claim, Fence, Fenced, Find, Key, Owner, Position, Row, Scan, ShardId, Store, StoreError, Tally,
+    Batch, Bodies, Claim, Fence, Fenced, Find, FindBack, Key, Owner, Position, Row, Scan, ScanBack, ShardId, Store,
+    StoreError, Tally,
 };
 use punctual_core::{
     Ending, Millis, Name, QueueSettings, Rate, Refused, Ruling, ScheduleOutcome, Standing, TopicSettings,
@@ -218,6 +219,12 @@ impl Store for Apart {
     }
     fn find(&self, shard: ShardId, find: &Find) -> Result<Vec<Row>, StoreError> {
         self.store.find(shard, find)
+    }
+    fn scan_back(&self, shard: ShardId, back: &ScanBack) -> Result<Vec<Row>, StoreError> {
+        self.store.scan_back(shard, back)
+    }
+    fn find_back(&self, shard: ShardId, back: &FindBack) -> Result<Vec<Row>, StoreError> {
+        self.store.find_back(shard, back)
     }
     fn tallies(&self, shard: ShardId) -> Result<Vec<(Tally, i64)>, StoreError> {
         self.store.tallies(shard)

@@ -4,8 +4,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use punctual_core::store::{
-    Batch, Bodies, Change, Claim, Fence, Fenced, Find, Key, Owner, Position, Row, Scan, ShardId, Store, StoreError,
-    Table, Tally,
+    Batch, Bodies, Change, Claim, Fence, Fenced, Find, FindBack, Key, Owner, Position, Row, Scan, ScanBack, ShardId,
+    Store, StoreError, Table, Tally,
 };
 use punctual_core::{Millis, Name};
 use punctual_memory::MemoryStore;
@@ -134,6 +134,16 @@ impl Store for FaultyStore {
     fn find(&self, shard: ShardId, find: &Find) -> Result<Vec<Row>, StoreError> {
         self.read()?;
         self.memory.find(shard, find)
+    }
+
+    fn scan_back(&self, shard: ShardId, back: &ScanBack) -> Result<Vec<Row>, StoreError> {
+        self.read()?;
+        self.memory.scan_back(shard, back)
+    }
+
+    fn find_back(&self, shard: ShardId, back: &FindBack) -> Result<Vec<Row>, StoreError> {
+        self.read()?;
+        self.memory.find_back(shard, back)
     }
 
     fn tallies(&self, shard: ShardId) -> Result<Vec<(Tally, i64)>, StoreError> {

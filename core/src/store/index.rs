@@ -65,6 +65,11 @@ impl<T: Copy> Index<T> {
         self.by_time.range(from, until)
     }
 
+    /// The rows from a time on and before a position, the latest first.
+    pub fn range_back(&mut self, from: Timestamp, before: Position) -> impl Iterator<Item = (Position, T)> {
+        self.by_time.range_back(from, before)
+    }
+
     /// The row at exactly this position.
     pub fn get(&mut self, position: Position) -> Option<T> {
         self.by_time.get(position)
@@ -98,6 +103,12 @@ impl<T: Copy> Index<T> {
         let members = self.by_group.get(group).into_iter().flat_map(move |members| members.range(from_seq..));
         members.map(|(seq, row)| (*seq, *row))
     }
+
+    /// The rows of a group before a number, the greatest first.
+    pub fn group_back(&self, group: &str, before_seq: u64) -> impl Iterator<Item = (u64, T)> {
+        let members = self.by_group.get(group).into_iter().flat_map(move |members| members.range(..before_seq).rev());
+        members.map(|(seq, row)| (*seq, *row))
+    }
 }
 
 #[cfg(test)]
@@ -117,6 +128,8 @@ mod tests {
         index.shift(position(5, 1), position(2, 1), 'a');
         assert!(index.group(group, 0).eq([(1, 'a'), (2, 'b')]));
         assert!(index.group(group, 2).eq([(2, 'b')]));
+        assert!(index.group_back(group, 9).eq([(2, 'b'), (1, 'a')]));
+        assert!(index.group_back(group, 2).eq([(1, 'a')]));
         let in_time = [(position(2, 1), 'a'), (position(3, 2), 'b'), (position(4, 3), 'c')];
         assert!(index.range(Position::START, Timestamp::NEVER).eq(in_time));
         assert_eq!([1, 3, 4].map(|seq| index.number(seq)), [Some('a'), Some('c'), None]);

@@ -72,6 +72,38 @@ pub struct Find {
     pub bodies: Bodies,
 }
 
+/// A read against time order: the latest rows first. Rows without a time are left out.
+#[derive(Clone, Debug)]
+pub struct ScanBack {
+    /// The table to read.
+    pub table: Table,
+    /// The position to begin before: what stands there is not read.
+    pub before: Position,
+    /// The earliest time to read.
+    pub from: Timestamp,
+    /// Only rows of this topic.
+    pub topic: Option<Name>,
+    /// At most so many rows.
+    pub limit: usize,
+    /// Whether bodies are wanted.
+    pub bodies: Bodies,
+}
+
+/// A read of the rows that share a group, against the order of their numbers.
+#[derive(Clone, Debug)]
+pub struct FindBack {
+    /// The table to read.
+    pub table: Table,
+    /// The group.
+    pub group: Name,
+    /// The number to begin before: the row that has it is not read.
+    pub before_seq: u64,
+    /// At most so many rows.
+    pub limit: usize,
+    /// Whether bodies are wanted.
+    pub bodies: Bodies,
+}
+
 /// The changes of one step of one shard: all of it becomes durable, or nothing.
 ///
 /// A batch names each row and each tally at most once, so a store may apply it in any order.
@@ -176,6 +208,12 @@ pub trait Store: Send + Sync {
 
     /// The rows of a group, by their numbers.
     fn find(&self, shard: ShardId, find: &Find) -> Result<Vec<Row>, StoreError>;
+
+    /// The rows of a table before a position, against time order.
+    fn scan_back(&self, shard: ShardId, back: &ScanBack) -> Result<Vec<Row>, StoreError>;
+
+    /// The rows of a group before a number, against the order of the numbers.
+    fn find_back(&self, shard: ShardId, back: &FindBack) -> Result<Vec<Row>, StoreError>;
 
     /// All tallies of a shard that are not zero, in order.
     fn tallies(&self, shard: ShardId) -> Result<Vec<(Tally, i64)>, StoreError>;

@@ -98,6 +98,19 @@ impl<T: Copy> Timeline<T> {
         })
     }
 
+    /// The rows from a time on and before a position, the latest first.
+    pub fn range_back(&mut self, from: Timestamp, before: Position) -> impl Iterator<Item = (Position, T)> {
+        let from = Position::start_of(from);
+        let first = self.leaf_of(from);
+        let last = self.starts.partition_point(|start| *start < before).max(first);
+        self.leaves[first..last].iter_mut().rev().flat_map(move |leaf| {
+            leaf.settle();
+            let begin = leaf.entries.partition_point(|(position, _)| *position < from);
+            let stop = leaf.entries.partition_point(|(position, _)| *position < before);
+            settled(&leaf.entries[begin.min(stop)..stop]).rev()
+        })
+    }
+
     /// How many leaves there are; at least one. Any change to the timeline may change it.
     pub fn leaves(&self) -> usize {
         self.leaves.len()
@@ -132,7 +145,7 @@ impl<T: Copy> Timeline<T> {
 }
 
 /// The rows of entries that are settled.
-fn settled<T: Copy>(entries: &[(Position, Option<T>)]) -> impl Iterator<Item = (Position, T)> {
+fn settled<T: Copy>(entries: &[(Position, Option<T>)]) -> impl DoubleEndedIterator<Item = (Position, T)> {
     entries.iter().filter_map(|(position, row)| Some((*position, (*row)?)))
 }
 
@@ -199,6 +212,9 @@ mod tests {
                 let (from, until) = (position(scattered(step) % 500, 77), Timestamp::from_millis(400));
                 let expected = plain.iter().filter(|(at, _)| **at >= from && at.at < until);
                 assert!(timeline.range(from, until).eq(expected.map(|(at, row)| (*at, *row))), "step {step}");
+                let expected = plain.iter().rev().filter(|(at, _)| **at < from && at.at >= Timestamp::from_millis(99));
+                let back = timeline.range_back(Timestamp::from_millis(99), from);
+                assert!(back.eq(expected.map(|(at, row)| (*at, *row))), "step {step}");
                 let one = position(scattered(step) % 500, row as u64);
                 assert_eq!(timeline.get(one), plain.get(&one).copied(), "step {step}");
                 if let Some(place) = places[row] {

@@ -15,7 +15,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use punctual_core::store::{
-    Batch, Bodies, Claim, Fence, Fenced, Find, Key, Owner, Position, Row, Scan, ShardId, Store, StoreError, Tally,
+    Batch, Bodies, Claim, Fence, Fenced, Find, FindBack, Key, Owner, Position, Row, Scan, ScanBack, ShardId, Store,
+    StoreError, Tally,
 };
 use punctual_core::{Clock, Millis, Name};
 
@@ -359,6 +360,16 @@ impl Store for Almanac {
     fn find(&self, shard: ShardId, find: &Find) -> Result<Vec<Row>, StoreError> {
         self.shared.check()?;
         self.shared.reader().find(shard, find)
+    }
+
+    fn scan_back(&self, shard: ShardId, back: &ScanBack) -> Result<Vec<Row>, StoreError> {
+        self.shared.check()?;
+        self.shared.reader().scan_back(shard, back)
+    }
+
+    fn find_back(&self, shard: ShardId, back: &FindBack) -> Result<Vec<Row>, StoreError> {
+        self.shared.check()?;
+        self.shared.reader().find_back(shard, back)
     }
 
     fn tallies(&self, shard: ShardId) -> Result<Vec<(Tally, i64)>, StoreError> {

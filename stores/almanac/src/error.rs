@@ -51,7 +51,7 @@ impl OpenError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{file} is damaged at byte {offset}: {what}. Nothing was changed. Restore the directory from a backup or a \
-     replica; `punctual-almanac check` lists all damage and `punctual-almanac show` prints what can still be read"
+     replica; `punctual store check` lists all damage and `punctual store show` prints what can still be read"
 )]
 pub struct Damage {
     /// The file.

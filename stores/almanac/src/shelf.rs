@@ -64,6 +64,24 @@ impl Shelved {
     }
 }
 
+impl Shelved {
+    /// The end of these blocks without those at their end whose rows are all dead.
+    pub fn living_end(&self, blocks: Range<usize>) -> usize {
+        let Range { start, end } = blocks;
+        if start >= end || !self.is_dead(end - 1) {
+            return end.max(start);
+        }
+        let last = self.run.ordinals(end - 1).end;
+        let all_dead = |block: usize| self.deaths.contains_range(self.run.ordinals(block).start..last);
+        let (mut low, mut dead) = (start, end - 1);
+        while low < dead {
+            let middle = low.midpoint(dead);
+            if all_dead(middle) { dead = middle } else { low = middle + 1 }
+        }
+        dead
+    }
+}
+
 impl Shelf {
     /// A shelf with these runs, on the places 1, 2, …, and the index of their keys.
     pub fn new(runs: Vec<Shelved>, keys: Keys) -> Shelf {

@@ -1,5 +1,5 @@
-//! What the check finds in a directory, and what can still be shown of a damaged one; through the
-//! library on a simulated disk, and through the real program on a real one.
+//! What the check finds in a directory, and what can still be shown of a damaged one. The command around it is
+//! `punctual store`, tested with the server.
 
 #![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
 
@@ -8,7 +8,6 @@ mod stage;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -355,8 +354,6 @@ fn an_almanac_in_use_is_checked_beside_its_work() {
         assert!(report.is_clean(), "{report}");
         assert!(report.in_use && report.remarks[0].contains("in use by another process"), "{report}");
     }
-    let (code, out, _) = outcome(&program(&["check"], directory.path()));
-    assert!(code == 0 && out.contains("in use"), "{code} {out}");
     stop.store(true, Ordering::Relaxed);
     let worked = worker.join().unwrap();
     let report = checked(&looking);
@@ -377,87 +374,8 @@ fn a_directory_that_is_only_looked_at_refuses_to_be_changed() {
     assert_eq!(files(directory.path()), BTreeMap::from([("file".to_owned(), b"text".to_vec())]));
 }
 
-/// Runs the real program with these arguments on a directory.
-fn program(arguments: &[&str], directory: &Path) -> Output {
-    let program = env!("CARGO_BIN_EXE_punctual-almanac");
-    Command::new(program).arg(arguments[0]).arg(directory).args(&arguments[1..]).output().unwrap()
-}
-
-fn outcome(output: &Output) -> (i32, String, String) {
-    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-    (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
-}
-
 /// All files of a directory with their bytes.
 fn files(directory: &Path) -> BTreeMap<String, Vec<u8>> {
     let entries = fs::read_dir(directory).unwrap().map(Result::unwrap);
     entries.map(|entry| (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap())).collect()
-}
-
-fn flip(path: &Path, offset: usize) {
-    let mut bytes = fs::read(path).unwrap();
-    bytes[offset] ^= 1;
-    fs::write(path, bytes).unwrap();
-}
-
-#[test]
-fn the_program_tells_clean_from_damaged_and_changes_nothing() {
-    let directory = tempfile::tempdir().unwrap();
-    let model = write(Arc::new(Directory::open(directory.path()).unwrap()));
-    let before = files(directory.path());
-
-    let (code, out, err) = outcome(&program(&["check"], directory.path()));
-    assert_eq!((code, err.as_str()), (0, ""), "{out}");
-    assert!(out.contains("clean") && out.contains(&format!("living    {} rows", model.len())), "{out}");
-    let (code, out, _) = outcome(&program(&["show", "--rows"], directory.path()));
-    assert_eq!(code, 0);
-    assert!(out.contains("manifest: format 1, sequence") && out.contains("live: "), "{out}");
-    assert_eq!(out.lines().filter(|line| line.contains("  seq ")).count(), model.len(), "{out}");
-    let (_, out, _) = outcome(&program(&["show", "--rows", "--topic", "mail", "--limit", "3"], directory.path()));
-    assert_eq!(out.lines().filter(|line| line.contains("  mail/") && line.contains("  seq ")).count(), 3, "{out}");
-    assert_eq!(files(directory.path()), before);
-
-    let run = before.keys().rfind(|name| name.starts_with("run-")).unwrap();
-    flip(&directory.path().join(run), 100);
-    let before = files(directory.path());
-    let (code, out, _) = outcome(&program(&["check"], directory.path()));
-    assert_eq!(code, 1);
-    assert!(out.contains(&format!("{run}, byte 24: a data block has a wrong checksum")), "{out}");
-    assert!(out.contains("What to do:"), "{out}");
-    let (code, out, _) = outcome(&program(&["show", "--rows"], directory.path()));
-    assert_eq!(code, 1);
-    assert!(out.contains("LOST") && out.lines().any(|line| line.contains("  seq ")), "{out}");
-
-    flip(&directory.path().join("manifest"), 50);
-    let (code, out, _) = outcome(&program(&["check"], directory.path()));
-    assert!(code == 1 && out.contains("manifest, byte 12: the checksum does not match"), "{out}");
-    assert_eq!(outcome(&program(&["show"], directory.path())).0, 1);
-    assert_eq!(files(directory.path()).len(), before.len());
-}
-
-#[test]
-fn the_program_says_why_it_cannot_look() {
-    let directory = tempfile::tempdir().unwrap();
-    let here = directory.path();
-    for command in ["check", "show"] {
-        let (code, _, err) = outcome(&program(&[command], &here.join("nowhere")));
-        assert!(code == 2 && err.contains("nowhere cannot be read"), "{code} {err}");
-        let (code, _, err) = outcome(&program(&[command], here));
-        assert!(code == 2 && err.contains("holds no almanac"), "{code} {err}");
-        fs::write(here.join("file"), "text").unwrap();
-        let (code, _, err) = outcome(&program(&[command], &here.join("file")));
-        assert!(code == 2 && err.contains("not a directory"), "{code} {err}");
-        let (code, _, err) = outcome(&program(&[command, "--mend"], here));
-        assert!(code == 2 && err.contains("--mend"), "{code} {err}");
-    }
-    assert_eq!(outcome(&program(&["frobnicate"], here)).0, 2);
-    assert_eq!(files(here).len(), 1, "nothing was made");
-
-    write(Arc::new(Directory::open(here.join("almanac")).unwrap()));
-    let manifest = here.join("almanac/manifest");
-    let mut bytes = fs::read(&manifest).unwrap();
-    bytes[8] = 9;
-    fs::write(&manifest, bytes).unwrap();
-    let (code, _, err) = outcome(&program(&["check"], &here.join("almanac")));
-    assert!(code == 2 && err.contains("use a newer Punctual"), "{code} {err}");
 }

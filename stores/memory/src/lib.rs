@@ -17,8 +17,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use punctual_core::store::{
-    Batch, Bodies, Claim, Fence, Fenced, Find, Key, Owner, Ownership, Position, Row, Scan, ShardId, Store, StoreError,
-    Tally,
+    Batch, Bodies, Claim, Fence, Fenced, Find, FindBack, Key, Owner, Ownership, Position, Row, Scan, ScanBack, ShardId,
+    Store, StoreError, Tally,
 };
 use punctual_core::{Clock, Millis, Name};
 
@@ -143,6 +143,14 @@ impl Store for MemoryStore {
 
     fn find(&self, shard: ShardId, find: &Find) -> Result<Vec<Row>, StoreError> {
         self.in_shard(shard, |shard| shard.find(find))
+    }
+
+    fn scan_back(&self, shard: ShardId, back: &ScanBack) -> Result<Vec<Row>, StoreError> {
+        self.in_shard(shard, |shard| shard.scan_back(back))
+    }
+
+    fn find_back(&self, shard: ShardId, back: &FindBack) -> Result<Vec<Row>, StoreError> {
+        self.in_shard(shard, |shard| shard.find_back(back))
     }
 
     fn tallies(&self, shard: ShardId) -> Result<Vec<(Tally, i64)>, StoreError> {

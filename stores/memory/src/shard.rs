@@ -14,7 +14,9 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use punctual_core::Timestamp;
-use punctual_core::store::{Bodies, Change, Find, Index, Key, Place, Position, Row, Scan, Table, Tally};
+use punctual_core::store::{
+    Bodies, Change, Find, FindBack, Index, Key, Place, Position, Row, Scan, ScanBack, Table, Tally,
+};
 
 use crate::keys::Keys;
 use crate::numbers::Numbers;
@@ -75,6 +77,21 @@ impl Shard {
         let Shard { rows, tables, .. } = self;
         let slots = index(tables, find.table).group(&find.group, find.from_seq).take(find.limit);
         slots.map(|(_, slot)| copy(&rows[slot], find.bodies)).collect()
+    }
+
+    pub(crate) fn scan_back(&mut self, back: &ScanBack) -> Vec<Row> {
+        let Shard { rows, tables, .. } = self;
+        // Rows without a time are left out.
+        let before = back.before.min(Position::start_of(Timestamp::NEVER));
+        let in_time = index(tables, back.table).range_back(back.from, before).map(|(_, slot)| &rows[slot]);
+        let wanted = in_time.filter(|row| back.topic.as_deref().is_none_or(|topic| row.key.topic() == topic));
+        wanted.take(back.limit).map(|row| copy(row, back.bodies)).collect()
+    }
+
+    pub(crate) fn find_back(&mut self, back: &FindBack) -> Vec<Row> {
+        let Shard { rows, tables, .. } = self;
+        let slots = index(tables, back.table).group_back(&back.group, back.before_seq).take(back.limit);
+        slots.map(|(_, slot)| copy(&rows[slot], back.bodies)).collect()
     }
 
     pub(crate) fn tallies(&self) -> Vec<(Tally, i64)> {

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex};
 use bench::TestClock;
 use punctual_core::store::conformance::{self, Subject};
 use punctual_core::store::{
-    Batch, Bodies, Change, Claim, Fence, Fenced, Find, Key, Owner, Position, Row, Scan, ShardId, Store, StoreError,
-    Table, Tally,
+    Batch, Bodies, Change, Claim, Fence, Fenced, Find, FindBack, Key, Owner, Position, Row, Scan, ScanBack, ShardId,
+    Store, StoreError, Table, Tally,
 };
 use punctual_core::{Millis, Name, Timestamp};
 use punctual_memory::MemoryStore;
@@ -42,6 +42,12 @@ enum Breakage {
     FindsInTimeOrder,
     FindsInAllTables,
     FindsFromTheBeginning,
+    ScansBackInTimeOrder,
+    ScansBackTheEarliest,
+    ScansBackThroughItsPosition,
+    ScansBackPastItsEnd,
+    ScansBackAllTopics,
+    FindsBackInTimeOrder,
     GetsSettings,
     GetsLiveRowsOnly,
     GetsOnlyWhatIsThere,
@@ -55,7 +61,7 @@ enum Breakage {
 use Breakage::*;
 
 /// Each breakage, and a fact that must be reported for it.
-const CASES: [(Breakage, &str); 32] = [
+const CASES: [(Breakage, &str); 38] = [
     (AdmitsEveryFence, "an_old_fence_is_refused_and_changes_nothing"),
     (RefusesTheWholeCommitForOneFence, "one_refused_batch_leaves_the_others_alone"),
     (AppliesTalliesOfRefusedBatches, "an_old_fence_is_refused_and_changes_nothing"),
@@ -80,6 +86,12 @@ const CASES: [(Breakage, &str); 32] = [
     (FindsInTimeOrder, "a_group_is_found_in_the_order_of_the_numbers"),
     (FindsInAllTables, "a_group_is_found_table_by_table"),
     (FindsFromTheBeginning, "a_find_begins_with_its_number_and_gives_at_most_its_limit"),
+    (ScansBackInTimeOrder, "a_scan_back_gives_the_latest_rows_first"),
+    (ScansBackTheEarliest, "a_scan_back_gives_at_most_its_limit"),
+    (ScansBackThroughItsPosition, "a_scan_back_begins_before_its_position_and_ends_with_its_time"),
+    (ScansBackPastItsEnd, "a_scan_back_begins_before_its_position_and_ends_with_its_time"),
+    (ScansBackAllTopics, "a_scan_back_of_a_topic_gives_its_rows_only"),
+    (FindsBackInTimeOrder, "a_find_back_gives_the_greatest_numbers_first"),
     (GetsSettings, "settings_and_other_rows_may_share_a_key"),
     (GetsLiveRowsOnly, "get_finds_a_row_in_whichever_table_has_it"),
     (GetsOnlyWhatIsThere, "get_answers_in_the_order_of_the_keys"),
@@ -235,6 +247,33 @@ impl Store for Broken {
                 rows.extend(self.good.find(shard, &Find { table, ..find.clone() })?);
             }
             rows.sort_by_key(|row| row.seq);
+        }
+        Ok(rows)
+    }
+
+    fn scan_back(&self, shard: ShardId, back: &ScanBack) -> Result<Vec<Row>, StoreError> {
+        let mut back = back.clone();
+        match self.breakage {
+            ScansBackThroughItsPosition => back.before = back.before.next(),
+            ScansBackAllTopics => back.topic = None,
+            ScansBackPastItsEnd => back.from = Timestamp::ZERO,
+            _ => {}
+        }
+        if self.is(ScansBackTheEarliest) {
+            let earliest = self.good.scan_back(shard, &ScanBack { limit: usize::MAX, ..back.clone() })?;
+            return Ok(earliest.into_iter().rev().take(back.limit).rev().collect());
+        }
+        let mut rows = self.good.scan_back(shard, &back)?;
+        if self.is(ScansBackInTimeOrder) {
+            rows.reverse();
+        }
+        Ok(rows)
+    }
+
+    fn find_back(&self, shard: ShardId, back: &FindBack) -> Result<Vec<Row>, StoreError> {
+        let mut rows = self.good.find_back(shard, back)?;
+        if self.is(FindsBackInTimeOrder) {
+            rows.sort_by_key(|row| std::cmp::Reverse(row.position()));
         }
         Ok(rows)
     }

@@ -29,6 +29,7 @@
 //! that each of them is also one about durability. At the end comes a long random run that is
 //! compared, read by read, with a model too simple to be wrong.
 
+mod back;
 mod batches;
 mod concurrency;
 mod content;
@@ -111,7 +112,8 @@ pub fn run(subject: &dyn Subject) {
 
 /// Examines a store and tells which facts do not hold for it.
 pub fn examine(subject: &dyn Subject) -> Vec<Failure> {
-    let of_rows = [rows::FACTS, order::FACTS, groups::FACTS, content::FACTS, tallies::FACTS, batches::FACTS];
+    let of_rows =
+        [rows::FACTS, order::FACTS, groups::FACTS, back::FACTS, content::FACTS, tallies::FACTS, batches::FACTS];
     let of_stores = [ownership::FACTS, concurrency::FACTS, random::FACTS];
     let plain = of_rows.iter().chain(&of_stores).copied().flatten().map(|fact| (fact, false));
     let reopened = of_rows.iter().copied().flatten().map(|fact| (fact, true));

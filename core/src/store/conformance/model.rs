@@ -1,6 +1,7 @@
 //! A store too simple to be wrong: all rows in one list, every read a walk through it.
 
-use crate::store::{Bodies, Change, Find, Key, Place, Position, Row, Scan, ShardId, Table, Tally};
+use crate::store::{Bodies, Change, Find, FindBack, Key, Place, Position, Row, Scan, ScanBack, ShardId, Table, Tally};
+use crate::time::Timestamp;
 
 #[derive(Default)]
 pub(super) struct Model {
@@ -72,6 +73,28 @@ impl Model {
         let mut rows: Vec<Row> = self.rows(shard).filter(wanted).map(|row| read(row, find.bodies)).collect();
         rows.sort_by_key(|row| row.seq);
         rows.truncate(find.limit);
+        rows
+    }
+
+    pub(super) fn scan_back(&self, shard: ShardId, back: &ScanBack) -> Vec<Row> {
+        let wanted = |row: &&Row| {
+            let of_topic = back.topic.as_ref().is_none_or(|topic| row.key.topic() == topic.as_str());
+            let in_time = row.position() < back.before && row.at >= back.from && row.at != Timestamp::NEVER;
+            row.table == back.table && in_time && of_topic
+        };
+        let mut rows: Vec<Row> = self.rows(shard).filter(wanted).map(|row| read(row, back.bodies)).collect();
+        rows.sort_by_key(|row| std::cmp::Reverse(row.position()));
+        rows.truncate(back.limit);
+        rows
+    }
+
+    pub(super) fn find_back(&self, shard: ShardId, back: &FindBack) -> Vec<Row> {
+        let wanted = |row: &&Row| {
+            row.table == back.table && row.seq < back.before_seq && row.group.as_ref() == Some(&back.group)
+        };
+        let mut rows: Vec<Row> = self.rows(shard).filter(wanted).map(|row| read(row, back.bodies)).collect();
+        rows.sort_by_key(|row| std::cmp::Reverse(row.seq));
+        rows.truncate(back.limit);
         rows
     }
 

@@ -9,7 +9,8 @@ use super::model::Model;
 use super::stage::{Difference, Outcome, Stage, at, name, same, same_rows, whole};
 use crate::name::Name;
 use crate::store::{
-    Batch, Bodies, Change, Fence, Fenced, Find, Key, Position, Row, Scan, ShardId, Table, Tally, TallyKind,
+    Batch, Bodies, Change, Fence, Fenced, Find, FindBack, Key, Position, Row, Scan, ScanBack, ShardId, Table, Tally,
+    TallyKind,
 };
 use crate::time::Timestamp;
 
@@ -153,6 +154,16 @@ impl Run {
         let from_seq = if self.random.one_in(2) { 0 } else { self.random.below(self.last_seq + 2) };
         let find = Find { table, group: self.group(), from_seq, limit, bodies };
         same_rows(format_args!("{find:?}"), &stage.store().find(shard, &find)?, &self.model.find(shard, &find))?;
+
+        let (before, topic) = (scan.from, scan.topic.clone());
+        let before = if before == Position::START { Position { at: self.time(), seq: u64::MAX } } else { before };
+        let back = ScanBack { table, before, from: at(self.random.below(20)), topic, limit, bodies };
+        let got = stage.store().scan_back(shard, &back)?;
+        same_rows(format_args!("{back:?}"), &got, &self.model.scan_back(shard, &back))?;
+        let before_seq = if self.random.one_in(2) { u64::MAX } else { self.random.below(self.last_seq + 2) };
+        let back = FindBack { table, group: self.group(), before_seq, limit, bodies };
+        let got = stage.store().find_back(shard, &back)?;
+        same_rows(format_args!("{back:?}"), &got, &self.model.find_back(shard, &back))?;
 
         let keys: Vec<Key> = (0..self.random.below(6)).map(|_| self.key()).collect();
         let got = stage.store().get(shard, &keys, bodies)?;

@@ -10,8 +10,8 @@ use bytes::Bytes;
 use super::Subject;
 use crate::name::Name;
 use crate::store::{
-    Batch, Bodies, Change, Claim, Fence, Fenced, Find, Key, Position, Row, Scan, ShardId, Store, StoreError, Table,
-    Tally,
+    Batch, Bodies, Change, Claim, Fence, Fenced, Find, FindBack, Key, Position, Row, Scan, ScanBack, ShardId, Store,
+    StoreError, Table, Tally,
 };
 use crate::time::{Millis, Timestamp};
 
@@ -133,6 +133,14 @@ impl<'a> Stage<'a> {
 
     pub(super) fn find(&self, find: &Find) -> Result<Vec<Row>, Difference> {
         Ok(self.store().find(SHARD, find)?)
+    }
+
+    pub(super) fn scan_back(&self, back: &ScanBack) -> Result<Vec<Row>, Difference> {
+        Ok(self.store().scan_back(SHARD, back)?)
+    }
+
+    pub(super) fn find_back(&self, back: &FindBack) -> Result<Vec<Row>, Difference> {
+        Ok(self.store().find_back(SHARD, back)?)
     }
 
     pub(super) fn tallies(&self) -> Result<Vec<(Tally, i64)>, Difference> {

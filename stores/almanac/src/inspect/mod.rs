@@ -12,6 +12,6 @@ mod rows;
 mod show;
 
 pub use check::{Progress, check};
-pub use report::Report;
+pub use report::{Report, counted};
 pub use rows::{Listed, ListedRow, Rows};
 pub use show::{Contents, ManifestContents, RunContents, SegmentContents, SegmentStanding, TableContents};

@@ -45,10 +45,11 @@ impl Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.place)?;
-        writeln!(f, "  runs      {}, with {} rows", self.runs, self.run_rows)?;
-        writeln!(f, "  journal   {} records in {} segments", self.records, self.segments)?;
-        writeln!(f, "  living    {} rows, {} of them only in the journal", self.living, self.recent)?;
-        writeln!(f, "  shards    {}, with {} tallies", self.shards, self.tallies)?;
+        let (records, segments) = (counted(self.records, "record"), counted(self.segments as u64, "segment"));
+        writeln!(f, "  runs      {}, with {}", self.runs, counted(self.run_rows, "row"))?;
+        writeln!(f, "  journal   {records} in {segments}")?;
+        writeln!(f, "  living    {}, {} of them only in the journal", counted(self.living, "row"), self.recent)?;
+        writeln!(f, "  shards    {}, with {}", self.shards, counted(self.tallies as u64, "tally"))?;
         writeln!(f, "  bytes     {}", self.bytes)?;
         for remark in &self.remarks {
             writeln!(f, "note: {remark}")?;
@@ -63,8 +64,17 @@ impl fmt::Display for Report {
         writeln!(
             f,
             "What to do: stop whatever uses the directory, keep a copy of it as it is, and restore it from a backup \
-             or a replica. `punctual-almanac show --rows {}` lists what can still be read.",
+             or a replica. `punctual store show --rows {}` lists what can still be read.",
             self.place
         )
+    }
+}
+
+/// So many of something: `1 row`, `2 rows`, `3 tallies`.
+pub fn counted(number: u64, one: &str) -> String {
+    match (number, one.strip_suffix('y')) {
+        (1, _) => format!("1 {one}"),
+        (_, Some(stem)) => format!("{number} {stem}ies"),
+        (_, None) => format!("{number} {one}s"),
     }
 }

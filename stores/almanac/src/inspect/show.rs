@@ -5,6 +5,7 @@ use std::fmt;
 use punctual_core::store::{Fence, ShardId, Table};
 
 use super::look::Look;
+use super::report::counted;
 use super::rows::Rows;
 use crate::disk::Disk;
 use crate::error::{Damage, OpenError};
@@ -168,34 +169,35 @@ impl fmt::Display for Contents {
             None => writeln!(f, "manifest: UNREADABLE; rows may come up twice, or be dead")?,
             Some(manifest) => writeln!(
                 f,
-                "manifest: format {}, sequence {}, first segment {}, next run {:x}, {} tallies",
+                "manifest: format {}, sequence {}, first segment {}, next run {:x}, {}",
                 Version(manifest.version),
                 manifest.sequence,
                 manifest.first_segment,
                 manifest.next_run,
-                manifest.tallies
+                counted(manifest.tallies as u64, "tally")
             )?,
         }
         writeln!(f, "runs: {}", self.runs.len())?;
         for run in &self.runs {
+            let (rows, bytes) = (counted(run.rows, "row"), counted(run.bytes, "byte"));
             write!(f, "  {}  format {}  ", run.file, Version(run.version))?;
             match run.living {
-                Some(living) => writeln!(f, "{} rows  {living} living  {} bytes", run.rows, run.bytes)?,
-                None => writeln!(f, "UNREADABLE: {} rows  {} bytes", run.rows, run.bytes)?,
+                Some(living) => writeln!(f, "{rows}  {living} living  {bytes}")?,
+                None => writeln!(f, "UNREADABLE: {rows}  {bytes}")?,
             }
         }
-        writeln!(f, "journal: {} segments", self.segments.len())?;
+        writeln!(f, "journal: {}", counted(self.segments.len() as u64, "segment"))?;
         for segment in &self.segments {
             writeln!(f, "  {segment}")?;
         }
-        writeln!(f, "shards: {}, {} tallies", self.fences.len(), self.tallies)?;
+        writeln!(f, "shards: {}, {}", self.fences.len(), counted(self.tallies as u64, "tally"))?;
         for (shard, fence) in &self.fences {
             writeln!(f, "  shard {}  fence {}", shard.0, fence.0)?;
         }
         writeln!(f, "tables: {}", self.tables.len())?;
         for TableContents { shard, table, in_runs, recent } in &self.tables {
-            let rows = in_runs + recent;
-            writeln!(f, "  shard {}  {table:?}  {rows} rows, {recent} of them only in the journal", shard.0)?;
+            let rows = counted(in_runs + recent, "row");
+            writeln!(f, "  shard {}  {table:?}  {rows}, {recent} of them only in the journal", shard.0)?;
         }
         for Damage { file, offset, what } in &self.damage {
             writeln!(f, "DAMAGE: {file}, byte {offset}: {what}")?;
@@ -216,11 +218,12 @@ impl fmt::Display for SegmentContents {
         }
         match self.standing {
             SegmentStanding::Live { first, records, end } => {
-                write!(f, "live: {records} records from sequence {first}, up to byte {end} of {}", self.bytes)
+                let records = counted(records, "record");
+                write!(f, "live: {records} from sequence {first}, up to byte {end} of {}", self.bytes)
             }
-            SegmentStanding::Free => write!(f, "free: {} bytes", self.bytes),
-            SegmentStanding::Blank => write!(f, "blank: {} bytes", self.bytes),
-            SegmentStanding::Unreadable => write!(f, "UNREADABLE: {} bytes", self.bytes),
+            SegmentStanding::Free => write!(f, "free: {}", counted(self.bytes, "byte")),
+            SegmentStanding::Blank => write!(f, "blank: {}", counted(self.bytes, "byte")),
+            SegmentStanding::Unreadable => write!(f, "UNREADABLE: {}", counted(self.bytes, "byte")),
         }
     }
 }

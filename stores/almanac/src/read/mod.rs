@@ -4,6 +4,7 @@
 //! attempt that lacks blocks names them, they are loaded without the lock, and it is made again. So
 //! what a read gives is the state at one moment, and commits do not wait for the disk of readers.
 
+mod back;
 mod numbered;
 
 use std::cmp::Reverse;

@@ -57,6 +57,19 @@ impl Frozen {
         index.flat_map(move |index| index.range(from, until)).filter(|(_, slot)| !gone.contains(*slot))
     }
 
+    /// The same against time order, from a time on and before a position.
+    pub fn range_back(
+        &mut self,
+        shard: ShardId,
+        table: Table,
+        from: Timestamp,
+        before: Position,
+    ) -> impl Iterator<Item = (Position, SlotId)> {
+        let Frozen { layer, gone } = self;
+        let index = layer.order.get_mut(&(shard, table)).into_iter();
+        index.flat_map(move |index| index.range_back(from, before)).filter(|(_, slot)| !gone.contains(*slot))
+    }
+
     /// The row at exactly this position.
     pub fn get(&mut self, shard: ShardId, table: Table, position: Position) -> Option<SlotId> {
         let slot = self.layer.order.get_mut(&(shard, table))?.get(position)?;
@@ -79,6 +92,19 @@ impl Frozen {
     ) -> impl Iterator<Item = (u64, SlotId)> {
         let index = self.layer.order.get(&(shard, table)).into_iter();
         let members = index.flat_map(move |index| index.group(group, from_seq));
+        members.filter(|(_, slot)| !self.gone.contains(*slot))
+    }
+
+    /// The same before a number, the greatest first.
+    pub fn group_back(
+        &self,
+        shard: ShardId,
+        table: Table,
+        group: &str,
+        before_seq: u64,
+    ) -> impl Iterator<Item = (u64, SlotId)> {
+        let index = self.layer.order.get(&(shard, table)).into_iter();
+        let members = index.flat_map(move |index| index.group_back(group, before_seq));
         members.filter(|(_, slot)| !self.gone.contains(*slot))
     }
 

@@ -131,6 +131,38 @@ impl Groups {
         Ok(found)
     }
 
+    /// The same before a number, the greatest first. Here too the limit is passed rather than to part entries of the
+    /// same number.
+    pub fn find_back(
+        &self,
+        file: &RunFile,
+        hash: u64,
+        before: u64,
+        limit: usize,
+    ) -> Result<Vec<(u64, u32)>, ReadError> {
+        let mut found: Vec<(u64, u32)> = Vec::new();
+        if limit == 0 || !self.may_have(hash) {
+            return Ok(found);
+        }
+        let mut end = self.firsts.partition_point(|first| *first < (hash, before));
+        while end > 0 {
+            let pages = ((limit - limit.min(found.len())) / PAGE + 1).min(MOST_PAGES);
+            let begin = end.saturating_sub(pages);
+            for (entry_hash, seq, ordinal) in self.read_pages(file, begin..end)?.into_iter().rev() {
+                if (entry_hash, seq) >= (hash, before) {
+                    continue;
+                }
+                let enough = found.len() >= limit && found.last().is_some_and(|(last, _)| *last != seq);
+                if entry_hash != hash || enough {
+                    return Ok(found);
+                }
+                found.push((seq, ordinal));
+            }
+            end = begin;
+        }
+        Ok(found)
+    }
+
     /// Reads and checks pages.
     pub fn read_pages(&self, file: &RunFile, pages: std::ops::Range<usize>) -> Result<Vec<GroupEntry>, ReadError> {
         let start = self.page_offset(pages.start);

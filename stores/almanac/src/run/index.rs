@@ -138,6 +138,13 @@ impl Index {
         start + begun.saturating_sub(1)..end
     }
 
+    /// The blocks that may hold rows from a time on and before a position.
+    pub fn blocks_before(&self, shard: ShardId, table: Table, from: Position, before: Position) -> Range<usize> {
+        let blocks = self.blocks_from(shard, table, from);
+        let begun = self.entries[blocks.clone()].partition_point(|entry| entry.first < before);
+        blocks.start..blocks.start + begun
+    }
+
     pub fn covers(&self, ordinal: u32, place: (ShardId, Table), position: Position) -> bool {
         let block = self.block_of(ordinal);
         let entry = &self.entries[block];

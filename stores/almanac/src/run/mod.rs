@@ -190,6 +190,11 @@ impl Run {
         self.index.blocks_from(shard, table, from)
     }
 
+    /// The blocks that may hold rows of a table from a position on and before another.
+    pub fn blocks_before(&self, shard: ShardId, table: Table, from: Position, before: Position) -> Range<usize> {
+        self.index.blocks_before(shard, table, from, before)
+    }
+
     /// Where the first row of a block stands.
     pub fn first_position(&self, block: usize) -> Position {
         self.index.entry(block).first
@@ -236,6 +241,11 @@ impl Run {
     /// at most about `limit`, and fewer only if there are no more.
     pub fn group(&self, hash: u64, from_seq: u64, limit: usize) -> Result<Vec<(u64, u32)>, ReadError> {
         self.groups.find(&self.file, hash, from_seq, limit)
+    }
+
+    /// The same before a number, the greatest first.
+    pub fn group_back(&self, hash: u64, before_seq: u64, limit: usize) -> Result<Vec<(u64, u32)>, ReadError> {
+        self.groups.find_back(&self.file, hash, before_seq, limit)
     }
 
     /// The ordinal of the row of a shard that has this number, whether it is dead or not.

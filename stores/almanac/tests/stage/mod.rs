@@ -14,7 +14,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use punctual_almanac::{Almanac, Config, Tending};
 use punctual_core::store::{
-    Batch, Bodies, Claim, Fence, Fenced, Find, Key, Owner, Position, Row, Scan, ShardId, Store, StoreError, Tally,
+    Batch, Bodies, Claim, Fence, Fenced, Find, FindBack, Key, Owner, Position, Row, Scan, ScanBack, ShardId, Store,
+    StoreError, Tally,
 };
 use punctual_core::{Clock, Millis, Name, Timestamp};
 
@@ -87,6 +88,12 @@ impl Store for Tended {
     }
     fn find(&self, shard: ShardId, find: &Find) -> Result<Vec<Row>, StoreError> {
         self.almanac.find(shard, find)
+    }
+    fn scan_back(&self, shard: ShardId, back: &ScanBack) -> Result<Vec<Row>, StoreError> {
+        self.almanac.scan_back(shard, back)
+    }
+    fn find_back(&self, shard: ShardId, back: &FindBack) -> Result<Vec<Row>, StoreError> {
+        self.almanac.find_back(shard, back)
     }
     fn tallies(&self, shard: ShardId) -> Result<Vec<(Tally, i64)>, StoreError> {
         self.almanac.tallies(shard)

@@ -6,7 +6,8 @@ use std::fmt::{self, Write as _};
 
 use punctual_almanac::Almanac;
 use punctual_core::store::{
-    Batch, Bodies, Change, Find, Key, Place, Position, Row, Scan, ShardId, Store, StoreError, Table, Tally,
+    Batch, Bodies, Change, Find, FindBack, Key, Place, Position, Row, Scan, ScanBack, ShardId, Store, StoreError,
+    Table, Tally,
 };
 use punctual_core::{Name, Timestamp};
 
@@ -159,6 +160,13 @@ impl Model {
                 let find = Find { table, group: group.clone(), from_seq, limit, bodies: Bodies::With };
                 let found = almanac.find(shard, &find).expect("a healthy almanac can be read");
                 assert!(found.iter().eq(expected), "{shard:?} {find:?} gave {found:?}");
+                let mut expected: Vec<&Row> =
+                    self.rows(shard).filter(|row| row.table == table && row.group.as_ref() == Some(group)).collect();
+                expected.sort_by_key(|row| std::cmp::Reverse(row.seq));
+                expected.truncate(limit);
+                let back = FindBack { table, group: group.clone(), before_seq: u64::MAX, limit, bodies: Bodies::With };
+                let found = almanac.find_back(shard, &back).expect("a healthy almanac can be read");
+                assert!(found.iter().eq(expected), "{shard:?} {back:?} gave {found:?}");
             }
         }
     }
@@ -180,8 +188,19 @@ impl Model {
             scan.from = last.position().next();
             found.extend(page);
         }
-        let expected: Vec<Row> = expected.into_iter().map(|row| row.clone().without_body()).collect();
+        let mut expected: Vec<Row> = expected.into_iter().map(|row| row.clone().without_body()).collect();
         assert!(found == expected, "{shard:?} {scan:?} gave {found:?} instead of {expected:?}");
+        let before = Position::start_of(Timestamp::NEVER);
+        let mut back = ScanBack { table, before, from: Timestamp::ZERO, topic, limit, bodies: Bodies::Without };
+        let mut found = Vec::new();
+        loop {
+            let page = almanac.scan_back(shard, &back).expect("a healthy almanac can be read");
+            let Some(last) = page.last() else { break };
+            back.before = last.position();
+            found.extend(page);
+        }
+        expected.reverse();
+        assert!(found == expected, "{shard:?} {back:?} gave {found:?} instead of {expected:?}");
     }
 
     /// What this one has, which was found, and the other has not, which was expected.
