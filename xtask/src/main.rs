@@ -17,6 +17,11 @@ const CHORES: &[Chore] = &[
     },
     Chore { name: "sim", about: "simulate: cargo xtask sim [--seeds N] [--from SEED]", run: sim },
     Chore {
+        name: "package",
+        about: "build the Debian package: cargo xtask package [--try]; --try installs it into a copy of this machine, as root",
+        run: package,
+    },
+    Chore {
         name: "bench",
         about: "measure beside the peers: cargo xtask bench [wheel|shard|node|almanac|server|beanstalk]",
         run: bench,
@@ -49,6 +54,14 @@ fn test(_: &[String]) -> bool {
 
 fn sim(args: &[String]) -> bool {
     cargo_with("cargo run --release --locked --package punctual-sim --", args, &[])
+}
+
+/// Builds the package from a release build; with `--try` installs it, runs what was installed, and removes it.
+fn package(args: &[String]) -> bool {
+    let tries = args.iter().any(|arg| arg == "--try");
+    cargo("cargo build --release --locked --package punctual")
+        && cargo("cargo deb --package punctual --no-build --locked --output target/debian/punctual.deb")
+        && (!tries || cargo("bash deploy/debian/try target/debian/punctual.deb"))
 }
 
 fn bench(args: &[String]) -> bool {
