@@ -46,6 +46,12 @@ impl Client {
         self.tell(Method::PUT, topic_path(name), &settings, Repeat::Safe).await
     }
 
+    /// Changes the settings that a merge patch (RFC 7396) names, and no others: `json!({ "history": "7d", "ttl": null })`.
+    /// `None` if there is no such topic.
+    pub async fn patch_topic(&self, name: &str, patch: &impl Serialize) -> Result<Option<TopicInfo>, Error> {
+        found(self.tell(Method::PATCH, topic_path(name), patch, Repeat::Safe).await, "no-such-topic")
+    }
+
     /// The topic takes no tasks until it is resumed.
     pub async fn pause_topic(&self, name: &str) -> Result<TopicInfo, Error> {
         self.ask(Method::POST, topic_path(name).verb("pause"), Repeat::Safe).await
@@ -90,6 +96,11 @@ impl Client {
         self.tell(Method::PUT, queue_path(name), &settings, Repeat::Safe).await
     }
 
+    /// Changes the settings that a merge patch (RFC 7396) names, and no others. `None` if there is no such queue.
+    pub async fn patch_queue(&self, name: &str, patch: &impl Serialize) -> Result<Option<QueueInfo>, Error> {
+        found(self.tell(Method::PATCH, queue_path(name), patch, Repeat::Safe).await, "no-such-queue")
+    }
+
     /// The queue hands out nothing, for a while or until it is resumed.
     pub async fn pause_queue(&self, name: &str, pause: PauseQueue) -> Result<QueueInfo, Error> {
         self.tell(Method::POST, queue_path(name).verb("pause"), &pause, Repeat::Safe).await
@@ -105,7 +116,7 @@ impl Client {
         self.delete(queue_path(name), force).await
     }
 
-    /// Dead letters, by the time they died.
+    /// Dead letters by the time they died, the latest first unless told otherwise.
     pub async fn dead(&self, list: &List) -> Result<Page, Error> {
         self.read(Path::new("dead").query(list)?).await
     }
@@ -120,7 +131,7 @@ impl Client {
         self.sweep(Path::new("dead").verb("purge"), selection).await
     }
 
-    /// Finished tasks, by the time they finished.
+    /// Finished tasks by the time they finished, the latest first unless told otherwise.
     pub async fn history(&self, list: &List) -> Result<Page, Error> {
         self.read(Path::new("history").query(list)?).await
     }

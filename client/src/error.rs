@@ -23,6 +23,14 @@ pub enum Error {
         /// What the network says.
         reason: String,
     },
+    /// The server's certificate is not one to trust. Nothing was sent.
+    #[error("{url} is not trusted: its certificate: {reason}")]
+    Untrusted {
+        /// The server.
+        url: String,
+        /// What is wrong with its certificate, and what to do.
+        reason: String,
+    },
     /// There was no answer in time. The request may have been carried out.
     #[error(
         "no answer after {after:?}: the request may have been carried out; ask where the task stands, or try again"

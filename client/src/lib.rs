@@ -21,6 +21,7 @@ mod pool;
 mod task;
 mod tasks;
 mod transport;
+mod trust;
 mod worker;
 
 pub use punctual_wire as wire;

@@ -20,6 +20,7 @@ use crate::address::{Address, Path};
 use crate::backoff::Waits;
 use crate::error::Error;
 use crate::pool::Pool;
+use crate::trust::{self, Trust};
 
 /// The wait before the first repetition, and the longest one.
 const WAITS: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
@@ -182,7 +183,11 @@ impl Transport {
         // A cancelled request was handed back by the connection before anything of it was written.
         let cancelled = inner.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_canceled);
         let unsent = error.is_connect() || cancelled;
-        Error::Unreachable { url: self.address.to_string(), sent: !unsent, reason: causes(inner) }
+        let url = self.address.to_string();
+        match trust::refusal(inner) {
+            Some(reason) => Error::Untrusted { url, reason },
+            None => Error::Unreachable { url, sent: !unsent, reason: causes(inner) },
+        }
     }
 }
 
@@ -217,6 +222,7 @@ fn causes(error: &dyn std::error::Error) -> String {
 fn trust(secure: bool, certificates: &[Vec<u8>]) -> Result<ClientConfig, Error> {
     let bad = |reason: String| Error::BadCertificate { reason };
     let mut roots = RootCertStore::empty();
+    let mut given = Vec::new();
     if secure {
         let found = rustls_native_certs::load_native_certs();
         roots.add_parsable_certificates(found.certs);
@@ -224,7 +230,8 @@ fn trust(secure: bool, certificates: &[Vec<u8>]) -> Result<ClientConfig, Error> 
             let before = roots.len();
             for certificate in CertificateDer::pem_slice_iter(pem) {
                 let certificate = certificate.map_err(|error| bad(format!("the PEM cannot be read: {error}")))?;
-                roots.add(certificate).map_err(|error| bad(error.to_string()))?;
+                roots.add(certificate.clone()).map_err(|error| bad(error.to_string()))?;
+                given.push(certificate);
             }
             if roots.len() == before {
                 return Err(bad("the PEM holds no certificate".into()));
@@ -237,5 +244,9 @@ fn trust(secure: bool, certificates: &[Vec<u8>]) -> Result<ClientConfig, Error> 
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
     let config = config.map_err(|error| bad(error.to_string()))?;
-    Ok(config.with_root_certificates(roots).with_no_client_auth())
+    if given.is_empty() {
+        return Ok(config.with_root_certificates(roots).with_no_client_auth());
+    }
+    let verifier = Trust::new(roots, given).map_err(|error| bad(error.to_string()))?;
+    Ok(config.dangerous().with_custom_certificate_verifier(Arc::new(verifier)).with_no_client_auth())
 }

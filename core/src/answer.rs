@@ -239,7 +239,7 @@ pub enum Refused {
         limit: usize,
     },
     /// There are more or longer headers than allowed.
-    #[error("{entries} headers of {bytes} bytes in all; at most {max_entries} of {max_bytes} bytes are allowed",
+    #[error("too many headers ({entries} with {bytes} bytes in all): at most {max_entries} of {max_bytes} bytes are allowed",
         max_entries = crate::task::Limits::HEADER_ENTRIES, max_bytes = crate::task::Limits::HEADER_BYTES)]
     HeadersTooLarge {
         /// How many there are.
@@ -268,7 +268,9 @@ pub enum Refused {
     #[error("queue {0} is full: try again when it has been worked off")]
     QueueFull(Name),
     /// The topic or queue holds rows.
-    #[error("{name} still holds {rows} tasks, deliveries or dead letters: work them off, or force the deletion")]
+    #[error(
+        "{name} is not empty (tasks, deliveries and dead letters in it: {rows}): work them off, or force the deletion"
+    )]
     NotEmpty {
         /// The topic or queue.
         name: Name,

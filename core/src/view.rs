@@ -11,8 +11,8 @@ use crate::command::{RowId, TimeRange};
 use crate::name::Name;
 use crate::scope::Scope;
 use crate::settings::Retry;
-use crate::state::{Death, Ending, Past, Phase, State};
-use crate::store::{Bodies, Find, Key, Position, Row, Scan, ShardId, Store, StoreError, Table};
+use crate::state::{Death, Ending, Past, Phase, Reason, State};
+use crate::store::{Bodies, Find, FindBack, Key, Position, Row, Scan, ScanBack, ShardId, Store, StoreError, Table};
 use crate::task::{Content, Form, Headers, unpack};
 use crate::time::{Millis, Timestamp};
 
@@ -104,24 +104,99 @@ pub enum Listing {
         /// Only those that wake in this time.
         wakes: TimeRange,
     },
-    /// Dead letters, by when they died.
-    Dead {
-        /// Only of this topic.
-        topic: Option<Name>,
-        /// Only of this queue.
-        queue: Option<Name>,
-        /// Only those that died in this time.
-        died: TimeRange,
-    },
-    /// Finished tasks, by when they finished.
-    History {
-        /// Only of this topic.
-        topic: Option<Name>,
-        /// Only those that finished in this time.
-        finished: TimeRange,
-        /// Only those that finished so.
-        ending: Option<Ending>,
-    },
+    /// Dead letters or finished tasks.
+    Kept(Kept),
+}
+
+/// What is kept of tasks after their life, from either end: dead letters by when they died, or finished tasks by when
+/// they finished. Those of one key stand in the order in which they were scheduled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// Dead letters, or finished tasks.
+    pub table: Table,
+    /// Whether the latest come first.
+    pub latest_first: bool,
+    /// Only of this topic.
+    pub topic: Option<Name>,
+    /// Only of this queue.
+    pub queue: Option<Name>,
+    /// Only with this key.
+    pub key: Option<Name>,
+    /// Only those that died or finished in this time.
+    pub range: TimeRange,
+    /// Only those that died of this.
+    pub reason: Option<Reason>,
+    /// Only those that finished so.
+    pub ending: Option<Ending>,
+}
+
+impl Kept {
+    /// All dead letters, the earliest first.
+    pub fn dead() -> Kept {
+        Kept::all_of(Table::Dead)
+    }
+
+    /// All finished tasks, the earliest first.
+    pub fn history() -> Kept {
+        Kept::all_of(Table::History)
+    }
+
+    fn all_of(table: Table) -> Kept {
+        Kept {
+            table,
+            latest_first: false,
+            topic: None,
+            queue: None,
+            key: None,
+            range: TimeRange::ALL,
+            reason: None,
+            ending: None,
+        }
+    }
+
+    /// Whether many rows may have to be looked at to find a few.
+    fn is_narrow(&self) -> bool {
+        self.queue.is_some() || self.key.is_some() || self.reason.is_some() || self.ending.is_some()
+    }
+
+    fn read(
+        &self,
+        store: &dyn Store,
+        shard: ShardId,
+        from: Position,
+        limit: usize,
+        bodies: Bodies,
+    ) -> Result<Vec<Row>, StoreError> {
+        let Kept { table, topic, range, .. } = self.clone();
+        match (self.key.clone(), self.latest_first) {
+            (Some(group), false) => store.find(shard, &Find { table, group, from_seq: from.seq, limit, bodies }),
+            (Some(group), true) => {
+                store.find_back(shard, &FindBack { table, group, before_seq: from.seq, limit, bodies })
+            }
+            (None, false) => {
+                let from = from.max(Position::start_of(range.from));
+                store.scan(shard, &Scan { table, from, until: range.until, topic, limit, bodies })
+            }
+            (None, true) => {
+                let before = from.min(Position::start_of(range.until));
+                store.scan_back(shard, &ScanBack { table, before, from: range.from, topic, limit, bodies })
+            }
+        }
+    }
+
+    fn fits(&self, row: &Row, task: &TaskView) -> bool {
+        let ending = match task.delivery.standing {
+            Standing::Finished { ending, .. } => Some(ending),
+            _ => None,
+        };
+        let reason = task.delivery.death.as_ref().map(|death| death.reason);
+        let is = |wanted: &Option<Name>, name: Option<&Name>| wanted.is_none() || wanted.as_ref() == name;
+        is(&self.topic, Some(&task.topic))
+            && is(&self.queue, task.delivery.queue.as_ref())
+            && (self.range.from..self.range.until).contains(&row.at)
+            && (self.reason.is_none() || self.reason == reason)
+            && (self.ending.is_none() || self.ending == ending)
+    }
 }
 
 /// The states of what is not finished.
@@ -219,7 +294,7 @@ pub struct Wanted<'a> {
     pub bodies: Bodies,
 }
 
-/// Looks at a page of tasks from a position on.
+/// Looks at a page of tasks from a position on; of a list that goes backward, before it.
 pub fn list(
     store: &dyn Store,
     shard: ShardId,
@@ -253,13 +328,30 @@ pub fn list(
 impl Listing {
     /// Whether many rows may have to be looked at to find a few.
     fn is_narrow(&self) -> bool {
-        matches!(
-            self,
-            Listing::Live { state: Some(_), .. }
-                | Listing::Dead { queue: Some(_), .. }
-                | Listing::History { ending: Some(_), .. }
-                | Listing::Key { .. }
-        )
+        match self {
+            Listing::Live { state, .. } => state.is_some(),
+            Listing::Key { .. } => true,
+            Listing::Kept(kept) => kept.is_narrow(),
+        }
+    }
+
+    /// Whether it goes by the numbers of a key's rows, and not by time.
+    pub fn goes_by_number(&self) -> bool {
+        match self {
+            Listing::Key { .. } => true,
+            Listing::Kept(kept) => kept.key.is_some(),
+            Listing::Live { .. } => false,
+        }
+    }
+
+    /// Whether the latest come first.
+    pub fn is_backward(&self) -> bool {
+        matches!(self, Listing::Kept(Kept { latest_first: true, .. }))
+    }
+
+    /// Where a list begins.
+    pub fn start(&self) -> Position {
+        if self.is_backward() { Position { at: Timestamp::NEVER, seq: u64::MAX } } else { Position::START }
     }
 
     fn read(
@@ -270,25 +362,34 @@ impl Listing {
         limit: usize,
         bodies: Bodies,
     ) -> Result<Vec<Row>, StoreError> {
-        let (table, topic, range) = match self {
+        match self {
             Listing::Key { key, table } => {
                 let find = Find { table: *table, group: key.clone(), from_seq: from.seq, limit, bodies };
-                return store.find(shard, &find);
+                store.find(shard, &find)
             }
-            Listing::Live { topic, wakes, .. } => (Table::Live, topic, wakes),
-            Listing::Dead { topic, died, .. } => (Table::Dead, topic, died),
-            Listing::History { topic, finished, .. } => (Table::History, topic, finished),
-        };
-        let from = from.max(Position::start_of(range.from));
-        store.scan(shard, &Scan { table, from, until: range.until, topic: topic.clone(), limit, bodies })
+            Listing::Live { topic, wakes, .. } => {
+                let (from, until) = (from.max(Position::start_of(wakes.from)), wakes.until);
+                store.scan(shard, &Scan { table: Table::Live, from, until, topic: topic.clone(), limit, bodies })
+            }
+            Listing::Kept(kept) => kept.read(store, shard, from, limit, bodies),
+        }
     }
 
-    /// Where to go on after a row.
+    /// Where to go on after a row: backward that is what to go on before, which is where the row stands.
     pub fn after(&self, row: &Row) -> Position {
-        match self {
-            Listing::Key { .. } => Position { at: Timestamp::ZERO, seq: row.seq + 1 },
-            _ => row.position().next(),
-        }
+        let place = self.at(row.position());
+        if self.is_backward() { place } else { place.next() }
+    }
+
+    /// Where to go on so that the row at this position comes next.
+    pub fn with(&self, position: Position) -> Position {
+        let place = self.at(position);
+        if self.is_backward() { place.next() } else { place }
+    }
+
+    /// A position as the list knows it: without a time where it goes by numbers.
+    fn at(&self, position: Position) -> Position {
+        if self.goes_by_number() { Position { at: Timestamp::ZERO, ..position } } else { position }
     }
 
     fn fits(&self, row: &Row, task: &TaskView) -> bool {
@@ -301,11 +402,8 @@ impl Listing {
                     | (LiveState::Leased, Standing::Leased { .. })
                     | (LiveState::Spread, Standing::Spread { .. })
             ),
-            Listing::Dead { queue: Some(queue), .. } => task.delivery.queue.as_ref() == Some(queue),
-            Listing::History { ending: Some(ending), .. } => {
-                matches!(task.delivery.standing, Standing::Finished { ending: is, .. } if is == *ending)
-            }
-            Listing::Live { .. } | Listing::Dead { .. } | Listing::History { .. } => true,
+            Listing::Live { .. } => true,
+            Listing::Kept(kept) => kept.fits(row, task),
         }
     }
 }

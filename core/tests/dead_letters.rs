@@ -5,7 +5,7 @@ mod center;
 
 use center::{Center, SHARD, at, name, task};
 use punctual_core::store::{Bodies, Position};
-use punctual_core::view::{self, Listing, Wanted};
+use punctual_core::view::{self, Kept, Listing, Wanted};
 use punctual_core::{
     Answer, Binding, Command, Ending, Form, Matching, Millis, Overflow, Pattern, QueueSettings, Reason, Refused,
     Schedule, Scope, Selected, ShardConfig, Standing, Sweep, SweepAction, Swept, TimeRange, TopicSettings,
@@ -78,7 +78,7 @@ fn dead_letters_are_listed_in_pages_in_the_order_of_their_deaths() {
         bury(&mut center, id);
         center.pass(10);
     }
-    let listing = Listing::Dead { topic: Some(name("t")), queue: Some(name("t")), died: TimeRange::ALL };
+    let listing = Listing::Kept(Kept { topic: Some(name("t")), queue: Some(name("t")), ..Kept::dead() });
     let mut ids = Vec::new();
     let mut from = Some(Position::START);
     while let Some(position) = from {

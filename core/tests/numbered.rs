@@ -5,7 +5,7 @@ mod center;
 
 use center::{Center, SHARD, at, name, task};
 use punctual_core::store::{Bodies, Key, Position};
-use punctual_core::view::{self, Listing, Wanted};
+use punctual_core::view::{self, Kept, Listing, Wanted};
 use punctual_core::{
     Answer, Binding, Command, Delivery, Ending, Millis, Past, QueueSettings, Reason, Refused, Reply, RowId, Scope,
     Standing, Take, Task, TimeRange, Timestamp, TopicSettings, What,
@@ -345,7 +345,7 @@ fn rows_that_are_only_in_the_store_are_found() {
     assert_eq!(hasten(&mut center, &rows[1]), Ok(Answer::Hastened));
     assert_eq!(remove(&mut center, &rows[2], None), Ok(Answer::Removed(Ending::Cancelled)));
     assert_eq!(center.take_ids(), ["b"]);
-    let dead = Listing::Dead { topic: None, queue: None, died: TimeRange::ALL };
+    let dead = Listing::Kept(Kept::dead());
     let listed = view::list(
         &*center.store,
         SHARD,

@@ -27,8 +27,8 @@ pub struct Page {
 pub struct BadCursor;
 
 impl Cursor {
-    pub(crate) fn start(shards: u16) -> Cursor {
-        Cursor(vec![Some(Position::START); usize::from(shards)])
+    pub(crate) fn start(listing: &Listing, shards: u16) -> Cursor {
+        Cursor(vec![Some(listing.start()); usize::from(shards)])
     }
 
     pub(crate) fn shards(&self) -> usize {
@@ -72,8 +72,11 @@ struct Part {
     listed: Listed,
 }
 
-/// The order of tasks of all shards: the shard's number decides where nothing else does.
-type Order = (Position, usize);
+/// The order of tasks of all shards, first to last: the shard's number decides where nothing else does.
+type Order = (Rank, usize);
+
+/// A position as a number that rises in the direction of the list.
+type Rank = (u64, u64);
 
 /// Reads one page.
 pub(crate) fn list(store: &dyn Store, wanted: Wanted<'_>, cursor: &Cursor, now: Timestamp) -> Result<Page, StoreError> {
@@ -98,10 +101,7 @@ pub(crate) fn list(store: &dyn Store, wanted: Wanted<'_>, cursor: &Cursor, now: 
     let rest = tasks.split_off(within.min(limit.max(1)));
     // A shard goes on with the first of its tasks that found no room.
     for ((_, shard), task) in rest.iter().rev() {
-        next[*shard] = Some(match listing {
-            Listing::Key { .. } => Position { at: Timestamp::ZERO, seq: task.position.seq },
-            _ => task.position,
-        });
+        next[*shard] = Some(listing.with(task.position));
     }
     let more = next.iter().any(Option::is_some);
     let tasks = tasks.into_iter().map(|(_, task)| task).collect();
@@ -118,29 +118,39 @@ fn list_shard(
     let mut listed = view::list(store, shard, wanted, from, now)?;
     // Tasks of a key are numbered, and a number does not say where it stands among those of other
     // shards. So at least one task is needed; nothing but its own deliveries stands between.
-    while let (Listing::Key { .. }, true, Some(from)) = (wanted.listing, listed.tasks.is_empty(), listed.next) {
+    while let (true, true, Some(from)) = (wanted.listing.goes_by_number(), listed.tasks.is_empty(), listed.next) {
         listed = view::list(store, shard, wanted, from, now)?;
     }
     Ok(listed)
 }
 
 /// Where a task stands among all: by its time, or for a key by when it was scheduled.
-fn order(listing: &Listing, task: &TaskView) -> Position {
-    match listing {
-        Listing::Key { .. } => Position { at: task.scheduled_at, seq: task.position.seq },
-        _ => task.position,
-    }
+fn order(listing: &Listing, task: &TaskView) -> Rank {
+    let at = if listing.goes_by_number() { task.scheduled_at } else { task.position.at };
+    rank(listing, Position { at, ..task.position })
+}
+
+fn rank(listing: &Listing, position: Position) -> Rank {
+    let rank = (position.at.as_millis(), position.seq);
+    if listing.is_backward() { (u64::MAX - rank.0, u64::MAX - rank.1) } else { rank }
+}
+
+/// What comes right after this.
+fn beyond((at, seq): Rank) -> Rank {
+    (at, seq.saturating_add(1))
 }
 
 impl Part {
     /// What comes after this may not be shown yet; `None` if the shard has shown all it has.
     fn frontier(&self, listing: &Listing) -> Option<Order> {
         let next = self.listed.next?;
-        let position = match (listing, self.listed.tasks.last()) {
-            (Listing::Key { .. }, Some(last)) => order(listing, last).next(),
-            _ => next,
+        let frontier = match self.listed.tasks.last() {
+            Some(last) if listing.goes_by_number() => beyond(order(listing, last)),
+            // A list that goes backward goes on before the position, so what stands there was shown.
+            _ if listing.is_backward() => beyond(rank(listing, next)),
+            _ => rank(listing, next),
         };
-        Some((position, self.shard))
+        Some((frontier, self.shard))
     }
 }
 

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use punctual_core::store::Bodies;
-use punctual_core::view::{Listing, TaskView};
-use punctual_core::{Ending, Form, Millis, Selected, Standing, TimeRange, TopicSettings};
+use punctual_core::view::{Kept, Listing, TaskView};
+use punctual_core::{Ending, Form, Millis, Selected, Standing, TopicSettings};
 use punctual_node::{Archive, Handle, Node, NodeConfig};
 use stage::{Stage, config, eventually, finish, name, next, task};
 
@@ -65,7 +65,7 @@ async fn complete(handle: &Handle, topic: &str, id: &str) {
 }
 
 async fn history(handle: &Handle) -> Vec<String> {
-    let listing = Listing::History { topic: None, finished: TimeRange::ALL, ending: None };
+    let listing = Listing::Kept(Kept::history());
     let page = handle.list(listing, None, 1_000, Bodies::Without).await.unwrap();
     page.tasks.into_iter().map(|task| task.id.to_string()).collect()
 }

@@ -7,7 +7,7 @@ mod stage;
 use std::collections::BTreeSet;
 
 use punctual_core::store::{Bodies, Table};
-use punctual_core::view::{Listing, LiveState};
+use punctual_core::view::{Kept, Listing, LiveState};
 use punctual_core::{Binding, Ending, Millis, Name, QueueSettings, Refused, Standing, TimeRange, TopicSettings, Unit};
 use punctual_node::{Error, Handle, shard_of};
 use stage::{PATIENCE, Stage, eventually, finish, is_dry, name, next, task, wait_for};
@@ -72,9 +72,35 @@ async fn a_list_that_fits_little_is_in_order_all_the_same() {
 }
 
 #[tokio::test]
+async fn what_finished_last_comes_first_across_shards_also_by_key() {
+    let Stage { handle, clock, node: _node, .. } = Stage::new(3);
+    for number in 0..30 {
+        let mut task = task("orders", &number.to_string());
+        task.key = Some(name(if number % 3 == 0 { "ann" } else { "bob" }));
+        handle.schedule(task).await.unwrap();
+        clock.step(1);
+    }
+    for _ in 0..30 {
+        let delivery = next(&handle, "orders").await;
+        finish(&handle, delivery.lease).await;
+        clock.step(1);
+    }
+    for key in [None, Some(name("ann"))] {
+        let forward = Listing::Kept(Kept { key: key.clone(), ..Kept::history() });
+        let backward = Listing::Kept(Kept { key, latest_first: true, ..Kept::history() });
+        let mut expected = all_ids(&handle, &forward, 100).await;
+        assert!(expected.len() == 30 || expected.len() == 10, "{expected:?}");
+        expected.reverse();
+        for limit in [1, 3, 7, 100] {
+            assert_eq!(all_ids(&handle, &backward, limit).await, expected, "pages of {limit}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_cursor_of_another_node_is_refused() {
     let Stage { handle, node: _node, .. } = Stage::new(4);
-    let listing = Listing::Dead { topic: None, queue: None, died: TimeRange::ALL };
+    let listing = Listing::Kept(Kept::dead());
     let answer = handle.list(listing, Some("0.0_0.0".parse().unwrap()), 10, Bodies::Without).await;
     assert!(matches!(answer, Err(Error::Refused(Refused::BadSettings(_)))), "{answer:?}");
 }

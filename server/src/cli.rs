@@ -10,6 +10,7 @@ use crate::commands::{self, Connection, EXIT_CODES, Remote};
 use crate::config::{self, Overrides, Sources};
 use crate::failure::Failure;
 use crate::serve;
+use crate::store::StoreCommand;
 use crate::token::TokenCommand;
 
 /// Punctual, a delay center: hand it a task and a time; at that time it hands the task to your consumer.
@@ -35,12 +36,13 @@ struct Reach {
     /// A PEM file with the certificate that vouches for the server's, if the system does not know it.
     #[arg(long, global = true, env = "PUNCTUAL_CA", value_name = "FILE", hide_env_values = true)]
     ca: Option<PathBuf>,
-    /// Print JSON.
+    /// Print JSON, one object on a line.
     #[arg(long, global = true, help_heading = "Output")]
     json: bool,
 }
 
 #[derive(Debug, Subcommand)]
+#[allow(clippy::large_enum_variant, reason = "there is one of it, read once")]
 enum Command {
     /// Run the server.
     Serve(Told),
@@ -49,6 +51,9 @@ enum Command {
     /// Make, list and revoke tokens.
     #[command(subcommand)]
     Token(TokenCommand),
+    /// Check the files of a store, or show what is in them. Needs no server and changes nothing.
+    #[command(subcommand)]
+    Store(StoreCommand),
     /// Print a script that completes commands in a shell.
     Completions {
         /// The shell.
@@ -90,10 +95,8 @@ pub fn run() -> ExitCode {
         },
         Command::Config(args) => report(show_config(args, reach.json)),
         Command::Token(command) => report(command.run(reach.json)),
-        Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Line::command(), "punctual", &mut std::io::stdout());
-            ExitCode::SUCCESS
-        }
+        Command::Store(command) => command.run(reach.json),
+        Command::Completions { shell } => report(print_completions(shell)),
         Command::Remote(remote) => {
             let Reach { url, token, ca, json } = reach;
             let connection = Connection { url, token, ca, json };
@@ -125,7 +128,14 @@ fn show_config(args: ConfigArgs, json: bool) -> Result<(), Failure> {
     if args.check {
         return print("the configuration can be used\n");
     }
-    if json { print(&format!("{:#}\n", effective.to_json())) } else { print(&effective.to_toml()) }
+    if json { print(&format!("{}\n", effective.to_json())) } else { print(&effective.to_toml()) }
+}
+
+/// The script is gathered first: what writes it would panic if nobody read to the end.
+fn print_completions(shell: Shell) -> Result<(), Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Line::command(), "punctual", &mut script);
+    print(&String::from_utf8_lossy(&script))
 }
 
 /// Prints, and does not mind if nobody reads to the end.

@@ -1,6 +1,7 @@
 //! Why the server gives up, and the exit code that tells scripts which kind of reason it is.
 
 use std::fmt;
+use std::io::Write;
 use std::process::ExitCode;
 
 /// Why the server gives up. The text says what to do about it.
@@ -20,7 +21,8 @@ impl Failure {
 
     /// Tells it on standard error.
     pub fn report(&self) -> ExitCode {
-        eprintln!("error: {self}");
+        // If not even this can be written there is nobody left to tell.
+        let _ = writeln!(std::io::stderr(), "error: {self}");
         self.code()
     }
 

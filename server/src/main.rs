@@ -9,6 +9,7 @@ mod logs;
 mod metrics;
 mod private_file;
 mod serve;
+mod store;
 mod tls;
 mod token;
 mod tokens;

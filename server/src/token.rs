@@ -7,6 +7,7 @@ use punctual_node::access::Role;
 use serde_json::json;
 
 use crate::cli::print;
+use crate::commands::note;
 use crate::config::{Overrides, Sources, load};
 use crate::failure::Failure;
 use crate::tokens::{Entry, TokenError, TokenFile};
@@ -80,20 +81,24 @@ impl TokenCommand {
                 let file = place.file()?;
                 let secret = file.create(name, roles, topics).map_err(failure)?;
                 if json {
-                    return print(&format!("{:#}\n", json!({ "name": name, "secret": secret })));
+                    return print(&format!("{}\n", json!({ "name": name, "secret": secret })));
                 }
-                eprintln!(
+                note(format_args!(
                     "token {name:?} is in {}; this is its secret, which is shown only now:",
                     file.path().display()
-                );
+                ));
                 print(&format!("{secret}\n"))
             }
             TokenCommand::List { place } => {
                 let file = place.file()?;
                 let entries = file.entries().map_err(failure)?;
                 if json {
-                    let shown: Vec<_> = entries.unwrap_or_default().iter().map(as_json).collect();
-                    return print(&format!("{:#}\n", json!(shown)));
+                    let lines = entries
+                        .unwrap_or_default()
+                        .iter()
+                        .map(|entry| format!("{}\n", as_json(entry)))
+                        .collect::<String>();
+                    return print(&lines);
                 }
                 match entries {
                     Some(entries) if !entries.is_empty() => print(&table(&entries)),
@@ -103,6 +108,9 @@ impl TokenCommand {
             }
             TokenCommand::Revoke { name, place } => {
                 place.file()?.revoke(&name).map_err(failure)?;
+                if json {
+                    return print(&format!("{}\n", json!({ "name": name, "revoked": true })));
+                }
                 print(&format!("token {name:?} is revoked; a running server refuses it within seconds\n"))
             }
         }

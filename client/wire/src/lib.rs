@@ -13,9 +13,11 @@ mod given;
 mod lease;
 mod list;
 mod me;
+mod misread;
 #[cfg(feature = "openapi")]
 mod name;
 mod object;
+mod patch;
 mod problem;
 mod rfc3339;
 mod settings;
@@ -32,10 +34,12 @@ pub use event::Event;
 pub use lease::{
     Action, Actions, Deliveries, Delivery, Do, Reserve, Revoke, Revoked, Settled, SettledOutcome, Settlements,
 };
-pub use list::{Attempt, DeliveryInfo, List, ListState, Page, Past, TaskInfo, Undone};
+pub use list::{Attempt, DeliveryInfo, First, List, ListState, Page, Past, TaskInfo, Undone};
 pub use me::{Me, Role};
+pub use misread::{Misread, read_from, read_json};
 #[cfg(feature = "openapi")]
 pub use name::Name;
+pub use patch::merge;
 pub use problem::{Answer, Problem};
 pub use settings::{Backoff, Binding, Order, Overflow, QueueSettings, Rate, Retry, TopicSettings};
 pub use standing::{Ending, Standing};

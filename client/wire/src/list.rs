@@ -184,7 +184,7 @@ pub struct List {
         )
     )]
     pub topic: Option<String>,
-    /// Dead letters: only of this queue.
+    /// Dead letters and finished tasks: only of this queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(
         feature = "openapi",
@@ -195,12 +195,26 @@ pub struct List {
         )
     )]
     pub queue: Option<String>,
+    /// Dead letters and finished tasks: only with this key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(
+        feature = "openapi",
+        param(min_length = 1, max_length = 255, pattern = "^[^\\u0000-\\u0020\\u007f-\\u00a0]+$")
+    )]
+    pub key: Option<String>,
+    /// Dead letters: only those that died of this: `rejected`, `out-of-attempts`, `expired`, `pushed-out` or `unrouted`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Finished tasks: only those that finished so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ending: Option<Ending>,
+    /// Dead letters and finished tasks: which come first; without, the latest. Those of a key stand in the order in
+    /// which they were scheduled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first: Option<First>,
     /// Tasks: only in this state. Tasks of a key: which of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<ListState>,
-    /// Finished tasks: only those that ended so.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ending: Option<Ending>,
     /// From this instant on: when they come due, died or finished.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<Time>,
@@ -217,6 +231,18 @@ pub struct List {
     /// Whether bodies and headers come along; without, they do not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bodies: Option<bool>,
+}
+
+/// Which end of a list comes first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum First {
+    /// What died or finished last.
+    #[default]
+    Latest,
+    /// What died or finished first.
+    Earliest,
 }
 
 /// A state by which tasks can be listed.

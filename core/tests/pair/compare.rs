@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
-use punctual_core::store::{Bodies, Key, Position, Table};
-use punctual_core::view::{self, Listing, TaskView, Wanted};
+use punctual_core::store::{Bodies, Key, Table};
+use punctual_core::view::{self, Kept, Listing, TaskView, Wanted};
 use punctual_core::{Event, Forward, Reply, Scope, TimeRange, Unit};
 
 use super::numbers::{bare_reply, bare_view};
@@ -94,8 +94,8 @@ impl Pair {
         let all = TimeRange::ALL;
         let listings = [
             (Listing::Live { topic: None, state: None, wakes: all }, Table::Live),
-            (Listing::Dead { topic: None, queue: None, died: all }, Table::Dead),
-            (Listing::History { topic: None, finished: all, ending: None }, Table::History),
+            (Listing::Kept(Kept::dead()), Table::Dead),
+            (Listing::Kept(Kept::history()), Table::History),
         ];
         for (listing, table) in listings {
             let actual = self.pages(&listing, &Scope::ALL, Bodies::Without);
@@ -104,6 +104,13 @@ impl Pair {
             let own = self.pages(&listing, &within, Bodies::Without);
             let expected: Vec<TaskView> = actual.into_iter().filter(|task| within.fits(&task.topic)).collect();
             assert_eq!(own, expected, "{listing:?} within {within:?}");
+        }
+        for kept in [Kept::dead(), Kept::history()] {
+            let mut expected = self.model.table(kept.table);
+            expected.reverse();
+            let listing = Listing::Kept(Kept { latest_first: true, ..kept });
+            let actual = self.pages(&listing, &Scope::ALL, Bodies::Without);
+            self.compare_views(&actual, &expected, &listing);
         }
         for key in (0..3).map(translate::key) {
             for table in [Table::Live, Table::Dead, Table::History] {
@@ -116,7 +123,7 @@ impl Pair {
 
     fn pages(&self, listing: &Listing, within: &Scope, bodies: Bodies) -> Vec<TaskView> {
         let mut tasks = Vec::new();
-        let mut from = Some(Position::START);
+        let mut from = Some(listing.start());
         while let Some(position) = from {
             let page =
                 view::list(&*self.store, SHARD, Wanted { listing, within, limit: 3, bodies }, position, self.now);

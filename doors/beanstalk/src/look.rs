@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use punctual_core::store::Bodies;
-use punctual_core::view::{Listing, LiveState, RowView, TaskView};
+use punctual_core::view::{Kept, Listing, LiveState, RowView, TaskView};
 use punctual_core::{Millis, Name, Standing, TimeRange, Timestamp};
 use punctual_node::{Act, Done, Error, Number};
 
@@ -314,7 +314,7 @@ impl Door {
 }
 
 fn buried(tube: &Name) -> Listing {
-    Listing::Dead { topic: None, queue: Some(tube.clone()), died: TimeRange::ALL }
+    Listing::Kept(Kept { queue: Some(tube.clone()), ..Kept::dead() })
 }
 
 /// What is left of a length of time that has begun is less than that, if only by a microsecond, and whole seconds are

@@ -159,7 +159,8 @@ fn status_of(error: &Error) -> StatusCode {
 impl IntoResponse for Fault {
     fn into_response(self) -> Response {
         let problem = &*self.0;
-        let body = serde_json::to_vec(problem).expect("a problem can be written as JSON");
+        let mut body = serde_json::to_vec(problem).expect("a problem can be written as JSON");
+        body.push(b'\n');
         let mut response = Response::new(body.into());
         *response.status_mut() = StatusCode::from_u16(problem.status).expect("a code's status is one");
         let headers = response.headers_mut();

@@ -12,6 +12,8 @@ use http::request::Parts;
 use http_body_util::BodyExt;
 use hyper::body::Body as _;
 use punctual_core::Name;
+use punctual_wire::{Misread, merge, read_from, read_json};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::app::{Limits, Shared};
@@ -44,11 +46,21 @@ impl FromRequest<Shared> for JsonBody {
 impl JsonBody {
     /// The whole body as one value.
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T, Fault> {
-        serde_json::from_slice(&self.0).map_err(|error| bad_json(&error))
+        self.read().map_err(Fault::from)
     }
 
-    pub fn bytes(&self) -> &Bytes {
-        &self.0
+    /// The same, for whoever wants to know what is wrong.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, Misread> {
+        read_json(&self.0)
+    }
+
+    /// The body as a merge patch: what becomes of a value when it is applied.
+    pub fn patch<T: Serialize + DeserializeOwned>(&self, value: &T) -> Result<T, Fault> {
+        let patch: serde_json::Map<String, serde_json::Value> = self.parse()?;
+        let mut whole = serde_json::to_value(value).expect("settings can be written as JSON");
+        merge(&mut whole, patch.into());
+        let whole = serde_json::to_vec(&whole).expect("JSON can be written as JSON");
+        read_json(&whole).map_err(Fault::from)
     }
 }
 
@@ -77,15 +89,15 @@ impl<T: DeserializeOwned + Default> FromRequest<Shared> for MaybeJson<T> {
 }
 
 fn is_json(content_type: &[u8]) -> bool {
-    let media = content_type.split(|byte| *byte == b';').next().unwrap_or_default();
-    media.trim_ascii().eq_ignore_ascii_case(b"application/json")
+    let media = content_type.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+    [&b"application/json"[..], b"application/merge-patch+json"].iter().any(|known| media.eq_ignore_ascii_case(known))
 }
 
-/// What is wrong with JSON: its form, or its content.
-pub(crate) fn bad_json(error: &serde_json::Error) -> Fault {
-    match error.classify() {
-        serde_json::error::Category::Data => Fault::new(Code::Invalid, error.to_string()),
-        _ => Fault::new(Code::BadRequest, format!("this is not well-formed JSON: {error}")),
+impl From<Misread> for Fault {
+    /// What is wrong: the form, or the content.
+    fn from(misread: Misread) -> Fault {
+        let code = if misread.well_formed { Code::Invalid } else { Code::BadRequest };
+        Fault::new(code, misread.to_string())
     }
 }
 
@@ -149,8 +161,9 @@ impl<T: DeserializeOwned> FromRequestParts<Shared> for Query<T> {
 
     async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Query<T>, Fault> {
         let query = parts.uri.query().unwrap_or_default();
-        let parsed = serde_urlencoded::from_str(query);
-        parsed.map(Query).map_err(|error| Fault::new(Code::Invalid, format!("the query cannot be used: {error}")))
+        let pairs = serde_urlencoded::Deserializer::new(form_urlencoded::parse(query.as_bytes()));
+        let unusable = |misread: Misread| Fault::new(Code::Invalid, format!("the query cannot be used: {misread}"));
+        read_from(pairs).map(Query).map_err(unusable)
     }
 }
 
@@ -190,6 +203,7 @@ mod tests {
     fn json_is_recognized_with_its_parameters() {
         assert!(is_json(b"application/json"));
         assert!(is_json(b"Application/JSON; charset=utf-8"));
+        assert!(is_json(b"application/merge-patch+json"));
         assert!(!is_json(b"text/plain"));
         assert!(!is_json(b"application/x-www-form-urlencoded"));
     }

@@ -36,12 +36,14 @@ use crate::routes::{dead, events, history, keys, leases, look, numbers, queues, 
         topics::list,
         topics::get,
         topics::put,
+        topics::patch,
         topics::pause,
         topics::resume,
         topics::delete,
         queues::list,
         queues::get,
         queues::put,
+        queues::patch,
         queues::pause,
         queues::resume,
         queues::delete,
@@ -58,7 +60,15 @@ use crate::routes::{dead, events, history, keys, leases, look, numbers, queues, 
         server::ready,
         server::metrics,
     ),
-    components(schemas(wire::Problem, wire::Event, wire::Name, wire::ListState, wire::Ending, wire::Unit))
+    components(schemas(
+        wire::Problem,
+        wire::Event,
+        wire::Name,
+        wire::ListState,
+        wire::Unit,
+        wire::First,
+        wire::Ending
+    ))
 )]
 struct Document;
 
@@ -86,7 +96,7 @@ pub fn document(version: &str) -> &'static str {
         // A server without tokens asks for none.
         let needed = SecurityRequirement::new(TOKEN, Vec::<String>::new());
         document.security = Some(vec![needed, SecurityRequirement::default()]);
-        document.to_json().expect("the document can be written as JSON")
+        document.to_json().expect("the document can be written as JSON") + "\n"
     })
 }
 
@@ -98,10 +108,10 @@ const OPEN: [&str; 2] = ["/healthz", "/readyz"];
 
 /// All lists take their filters from one type, and refuse those that do not fit them: these are never of use there.
 const REFUSED: [(&str, &[&str]); 4] = [
-    ("/v1/tasks", &["queue"]),
-    ("/v1/dead", &["state"]),
-    ("/v1/history", &["state", "queue"]),
-    ("/v1/keys/{key}", &["topic", "queue", "from", "until"]),
+    ("/v1/tasks", &["queue", "key", "reason", "ending", "first"]),
+    ("/v1/dead", &["state", "ending"]),
+    ("/v1/history", &["state", "reason"]),
+    ("/v1/keys/{key}", &["topic", "queue", "from", "until", "key", "reason", "ending", "first"]),
 ];
 
 fn leave_out_what_is_refused(path: &str, operation: &mut Operation) {

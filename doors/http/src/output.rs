@@ -20,8 +20,9 @@ pub(crate) fn json<T: Serialize>(status: StatusCode, value: &T) -> Response {
     json_bytes(status, serde_json::to_vec(value).expect("an answer can be written as JSON"))
 }
 
-/// The same for what is JSON already.
-pub(crate) fn json_bytes(status: StatusCode, bytes: Vec<u8>) -> Response {
+/// The same for what is JSON already. Its line ends, as lines do: whoever looks at it in a terminal sees the prompt below.
+pub(crate) fn json_bytes(status: StatusCode, mut bytes: Vec<u8>) -> Response {
+    bytes.push(b'\n');
     let mut response = Response::new(bytes.into());
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));

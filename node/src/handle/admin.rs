@@ -212,7 +212,7 @@ fn is_missing(outcome: &Outcome) -> bool {
 }
 
 /// The first error, else the first answer: all shards do the same.
-fn first(outcomes: Vec<Outcome>) -> Outcome {
+pub(super) fn first(outcomes: Vec<Outcome>) -> Outcome {
     let mut answers = outcomes.into_iter().collect::<Result<Vec<Answer>, Error>>()?;
     Ok(answers.swap_remove(0))
 }

@@ -28,7 +28,7 @@ impl Handle {
         self.counted(self.read(move |store| view::get(store, shard, &topic, &id, now)).await)
     }
 
-    /// Looks at a page of tasks of all shards, in the order of their times; tasks of a key in the
+    /// Looks at a page of tasks of all shards, in the order of their times or against it; tasks of a key in the
     /// order in which they were scheduled. A page may have fewer tasks than asked for even if there
     /// are more.
     pub async fn list(
@@ -51,7 +51,7 @@ impl Handle {
         bodies: Bodies,
     ) -> Result<Page, Error> {
         let shards = self.shared.config.shards;
-        let cursor = from.unwrap_or_else(|| Cursor::start(shards));
+        let cursor = from.unwrap_or_else(|| Cursor::start(&listing, shards));
         if cursor.shards() != usize::from(shards) {
             let message = "this cursor does not belong to this node: begin the list anew";
             return self.counted(Err(Refused::BadSettings(message.into()).into()));

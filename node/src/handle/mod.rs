@@ -4,6 +4,7 @@
 //! back with the answer. No rule about tasks is in here.
 
 mod admin;
+mod amend;
 mod consume;
 mod directory;
 mod look;

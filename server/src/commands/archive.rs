@@ -13,13 +13,14 @@ use crate::archive::{Filter, read};
 
 /// Prints what the archive holds. What is damaged is told and passed over, and the exit code says so.
 pub fn print(directory: &Path, wanted: &HistoryList, mut output: Output) -> Result<(), Failure> {
+    let filters = &wanted.filters;
     let filter = Filter {
-        topic: wanted.topic.clone(),
-        key: wanted.key.clone(),
+        topic: filters.topic.clone(),
+        key: filters.key.clone(),
         id: wanted.id.clone(),
         ending: wanted.ending.and_then(EndingName::one),
-        from: wanted.range.from.map(Moment::time),
-        until: wanted.range.until.map(Moment::time),
+        from: filters.range.from.map(Moment::time),
+        until: filters.range.until.map(Moment::time),
     };
     let limit = if wanted.amount.all { u64::MAX } else { u64::from(wanted.amount.limit) };
     let tasks = read(directory, filter).map_err(|error| Failure::new(Exit::Failed, error.to_string()))?;
@@ -28,6 +29,7 @@ pub fn print(directory: &Path, wanted: &HistoryList, mut output: Output) -> Resu
     let (mut printed, mut damaged) = (0, 0);
     for task in tasks {
         match task {
+            Ok(task) if filters.queue.is_some() && task.queue != filters.queue => continue,
             Ok(task) if printed < limit => page.push(trim(task, wanted.amount.bodies)),
             Ok(_) => {
                 note("there are more: see all with --all, or further ones with --limit N");

@@ -9,7 +9,7 @@ use punctual_wire::{Event, Time};
 use super::Session;
 use super::failure::{Failure, help};
 use super::moment::hint;
-use super::output::{Colour, Output, note};
+use super::output::{Colour, Output, counted, note};
 
 /// How long to wait before the server is asked again.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -85,7 +85,8 @@ async fn follow(events: &mut Events, left: &mut u64, output: &mut Output) -> Res
                 output.flush()?;
             }
             Some(Ok(Happening::Missed(number))) => {
-                note(format_args!("missed {number} rounds of events: they came faster than they were read"));
+                let rounds = counted(number, "round");
+                note(format_args!("missed {rounds} of events: they came faster than they were read"));
             }
             Some(Err(_)) | None => return Ok(Ended::Cut),
         }

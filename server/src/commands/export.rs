@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
-use punctual_wire::{List, ListState, TaskInfo, Time};
+use punctual_wire::{First, List, ListState, TaskInfo, Time};
 
 use super::Session;
 use super::failure::{Failure, help};
@@ -137,7 +137,9 @@ impl Export<'_> {
     /// All tasks of a list, except those that were met before.
     async fn copy(&mut self, source: Source, sheet: &mut Sheet) -> Result<(), Failure> {
         let session = self.session;
-        let mut pages = Pages::new(&session.client, source, self.list());
+        // What is added meanwhile comes at the end.
+        let first = matches!(source, Source::Dead | Source::History).then_some(First::Earliest);
+        let mut pages = Pages::new(&session.client, source, List { first, ..self.list() });
         while let Some(tasks) = pages.next().await? {
             for task in tasks {
                 let name = (task.topic.clone(), task.id.clone());

@@ -135,6 +135,9 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
         match error {
             Error::Problem(problem) => Failure::from(*problem),
+            Error::Untrusted { .. } => {
+                Failure::new(Exit::Unreachable, format!("{error}; a certificate to trust is given with --ca FILE"))
+            }
             other => Failure::new(exit_of(&other), other.to_string()),
         }
     }

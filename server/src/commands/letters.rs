@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use punctual_wire::{Ending, EndingChoice, List, Selection, Swept};
+use punctual_wire::{Ending, EndingChoice, First, List, Selection, Swept};
 
 use super::change::swept_in_words;
 use super::confirm::confirm;
@@ -19,7 +19,7 @@ use super::{Connection, Session, archive};
     args_conflicts_with_subcommands = true,
     after_help = help!("\
 Examples:
-  punctual dead --queue order-unpaid
+  punctual dead --queue order-unpaid --reason out-of-attempts
   punctual dead replay order-unpaid order-7
   punctual dead replay --queue order-unpaid --from -1h --dry-run
   punctual dead purge --topic order-unpaid --until -30d --yes")
@@ -33,7 +33,7 @@ pub struct DeadArgs {
 
 #[derive(Subcommand, Debug)]
 enum DeadCommand {
-    /// List dead letters; the same as no command.
+    /// List dead letters, the latest first; the same as no command.
     List(DeadList),
     /// Hand out again: one (TOPIC ID), or all that fit the filters.
     Replay(DeadWhich),
@@ -43,16 +43,72 @@ enum DeadCommand {
 
 #[derive(Args, Debug)]
 struct DeadList {
-    /// Only of this topic.
-    #[arg(long)]
-    topic: Option<String>,
-    /// Only of this queue.
-    #[arg(long)]
-    queue: Option<String>,
     #[command(flatten)]
-    range: Range,
+    filters: Filters,
+    /// Only those that died of this.
+    #[arg(long, value_name = "REASON")]
+    reason: Option<ReasonChoice>,
     #[command(flatten)]
     amount: Amount,
+}
+
+/// What dead letters and finished tasks are listed by.
+#[derive(Args, Debug)]
+pub struct Filters {
+    /// Only of this topic.
+    #[arg(long)]
+    pub topic: Option<String>,
+    /// Only of this queue.
+    #[arg(long)]
+    pub queue: Option<String>,
+    /// Only with this key; those scheduled last come first.
+    #[arg(long)]
+    pub key: Option<String>,
+    #[command(flatten)]
+    pub range: Range,
+    /// Begin with the earliest; without, the latest come first.
+    #[arg(long)]
+    pub earliest: bool,
+}
+
+impl Filters {
+    fn list(self) -> List {
+        List {
+            topic: self.topic,
+            queue: self.queue,
+            key: self.key,
+            from: self.range.from.map(Moment::time),
+            until: self.range.until.map(Moment::time),
+            first: Some(if self.earliest { First::Earliest } else { First::Latest }),
+            ..List::default()
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ReasonChoice {
+    /// Its consumer said so.
+    Rejected,
+    /// Too many attempts failed.
+    OutOfAttempts,
+    /// Its time to live was over.
+    Expired,
+    /// Its queue was full.
+    PushedOut,
+    /// No queue takes it.
+    Unrouted,
+}
+
+impl ReasonChoice {
+    fn word(self) -> &'static str {
+        match self {
+            ReasonChoice::Rejected => "rejected",
+            ReasonChoice::OutOfAttempts => "out-of-attempts",
+            ReasonChoice::Expired => "expired",
+            ReasonChoice::PushedOut => "pushed-out",
+            ReasonChoice::Unrouted => "unrouted",
+        }
+    }
 }
 
 #[derive(Args, Debug)]
@@ -195,13 +251,8 @@ fn capital(word: &str) -> String {
 pub async fn dead(args: DeadArgs, session: Session) -> Result<(), Failure> {
     match args.command.unwrap_or(DeadCommand::List(args.list)) {
         DeadCommand::List(args) => {
-            let list = List {
-                topic: args.topic,
-                queue: args.queue,
-                from: args.range.from.map(Moment::time),
-                until: args.range.until.map(Moment::time),
-                ..List::default()
-            };
+            let reason = args.reason.map(|reason| reason.word().into());
+            let list = List { reason, ..args.filters.list() };
             look::print(session, Source::Dead, list, &args.amount, "no dead letters").await
         }
         DeadCommand::Replay(DeadWhich { which, queue }) => {
@@ -220,8 +271,8 @@ pub async fn dead(args: DeadArgs, session: Session) -> Result<(), Failure> {
     after_help = help!("\
 Examples:
   punctual history --topic order-unpaid --from -1h
+  punctual history --key user-1 --ending cancelled
   punctual history replay order-unpaid order-7
-  punctual history --topic order-unpaid --ending cancelled
   punctual history replay --topic order-unpaid --from 2026-07-01T08:00:00Z --until 2026-07-01T09:00:00Z
   punctual history --archive /var/lib/punctual/archive --topic order-unpaid --all")
 )]
@@ -234,7 +285,7 @@ pub struct HistoryArgs {
 
 #[derive(Subcommand, Debug)]
 enum HistoryCommand {
-    /// List finished tasks; the same as no command.
+    /// List finished tasks, the latest first; the same as no command.
     List(HistoryList),
     /// Schedule once more, due at once: one (TOPIC ID), or all of a topic that fit the filters.
     Replay(HistoryWhich),
@@ -289,22 +340,16 @@ impl EndingName {
 
 #[derive(Args, Debug)]
 pub struct HistoryList {
-    /// Only of this topic.
-    #[arg(long)]
-    pub topic: Option<String>,
-    /// Only those that ended so.
+    #[command(flatten)]
+    pub filters: Filters,
+    /// Only those that finished so.
     #[arg(long)]
     pub ending: Option<EndingName>,
     #[command(flatten)]
-    pub range: Range,
-    #[command(flatten)]
     pub amount: Amount,
-    /// Read the archive files in this directory instead; needs no server.
-    #[arg(long, value_name = "DIR")]
+    /// Read the archive files in this directory instead, in their order; needs no server.
+    #[arg(long, value_name = "DIR", conflicts_with = "earliest")]
     pub archive: Option<PathBuf>,
-    /// With --archive: only of this key.
-    #[arg(long, requires = "archive")]
-    pub key: Option<String>,
     /// With --archive: only with this id.
     #[arg(long, requires = "archive")]
     pub id: Option<String>,
@@ -317,13 +362,7 @@ pub async fn history(args: HistoryArgs, connection: &Connection) -> Result<(), F
             if let Some(directory) = &args.archive {
                 return archive::print(directory, &args, connection.output());
             }
-            let list = List {
-                topic: args.topic,
-                ending: args.ending.and_then(EndingName::one),
-                from: args.range.from.map(Moment::time),
-                until: args.range.until.map(Moment::time),
-                ..List::default()
-            };
+            let list = List { ending: args.ending.and_then(EndingName::one), ..args.filters.list() };
             look::print(connection.session()?, Source::History, list, &args.amount, "no finished tasks").await
         }
         HistoryCommand::Replay(HistoryWhich { which, ending }) => {

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use punctual_wire::{Base64, NewTask, Retry, Span, Standing, TaskInfo, Time};
+use punctual_wire::{Base64, Misread, NewTask, Retry, Span, Standing, TaskInfo, Time, read_json};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -53,7 +53,7 @@ pub enum Kind {
 pub enum BadLine {
     /// It is not JSON, or not a task.
     #[error("this is not a task: {0}")]
-    NotATask(#[from] serde_json::Error),
+    NotATask(#[from] Misread),
     /// Without an id a second import would make a second task.
     #[error("the task has no id: without one, importing twice would make two of it")]
     NoId,
@@ -65,7 +65,7 @@ pub enum BadLine {
 impl Line {
     /// Reads a line.
     pub fn read(text: &str) -> Result<Line, BadLine> {
-        Ok(serde_json::from_str(text)?)
+        Ok(read_json(text.as_bytes())?)
     }
 
     /// What kind of task it is.
@@ -160,6 +160,8 @@ mod tests {
         assert!(refused(r#"{"topic":"t","due":1}"#).contains("no id"));
         assert!(refused(r#"{"topic":"t","id":"i"}"#).contains("no due time"));
         assert!(Line::read("not json").unwrap_err().to_string().contains("not a task"));
+        let bad = Line::read(r#"{"topic":"t","id":"i","due":1,"retry":{"attempts":"many"}}"#).unwrap_err().to_string();
+        assert!(bad.contains("`retry.attempts`: this must be a number"), "it names the field: {bad}");
     }
 
     #[test]

@@ -20,6 +20,7 @@ mod look;
 mod me;
 mod moment;
 mod output;
+mod patch;
 mod queues;
 mod revoke;
 mod schedule;
@@ -41,6 +42,7 @@ use self::failure::Failure;
 use self::output::Output;
 
 pub use self::failure::EXIT_CODES;
+pub use self::output::note;
 
 /// How often a request is repeated before a person is told that nobody answers: within half a second.
 const RETRIES: u32 = 3;

@@ -177,9 +177,13 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
-/// So many of something: `1 task`, `2 tasks`.
+/// So many of something: `1 task`, `2 tasks`, `3 deliveries`.
 pub fn counted(number: u64, one: &str) -> String {
-    format!("{} {one}{}", grouped(number), if number == 1 { "" } else { "s" })
+    match (number, one.strip_suffix('y')) {
+        (1, _) => format!("1 {one}"),
+        (_, Some(stem)) => format!("{} {stem}ies", grouped(number)),
+        (_, None) => format!("{} {one}s", grouped(number)),
+    }
 }
 
 #[cfg(test)]
@@ -229,5 +233,7 @@ mod tests {
         assert_eq!(grouped(1_234_567), "1,234,567");
         assert_eq!(counted(1, "task"), "1 task");
         assert_eq!(counted(0, "task"), "0 tasks");
+        assert_eq!(counted(1, "delivery"), "1 delivery");
+        assert_eq!(counted(2, "delivery"), "2 deliveries");
     }
 }

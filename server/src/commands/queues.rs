@@ -1,13 +1,14 @@
 //! `queues`: looking at queues, and telling them what to do.
 
 use clap::{Args, Subcommand, ValueEnum};
-use punctual_wire::{Deleted, Overflow, PauseQueue, QueueInfo, QueueSettings, Span, Time, Timing};
+use punctual_wire::{Deleted, Order, Overflow, PauseQueue, QueueInfo, QueueSettings, Span, Time, Timing};
 
 use super::Session;
 use super::confirm::confirm;
 use super::failure::{Failure, help};
 use super::moment::{Moment, exact, micros, or_never, rough};
 use super::output::{Columns, counted, grouped, note};
+use super::patch::Patch;
 use super::show::{Card, retry};
 use super::topics::{RateLimit, rate};
 
@@ -92,6 +93,9 @@ struct SetQueue {
     /// What gives way when it holds more.
     #[arg(long, value_name = "WHO")]
     overflow: Option<OverflowChoice>,
+    /// Which of several deliveries of the same priority comes first.
+    #[arg(long, value_name = "BY")]
+    order: Option<OrderChoice>,
     /// The topic to which dead letters go on.
     #[arg(long, value_name = "TOPIC")]
     dead_letter: Option<String>,
@@ -118,6 +122,14 @@ enum OverflowChoice {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum OrderChoice {
+    /// The one whose time came first.
+    Due,
+    /// The one that was taken in first, whenever its time came.
+    Arrival,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum QueueUnset {
     MaxLength,
     DeadLetter,
@@ -126,37 +138,42 @@ enum QueueUnset {
 }
 
 impl SetQueue {
-    /// The settings with what was given; the rest stays.
-    fn change(&self, mut settings: QueueSettings) -> QueueSettings {
+    /// What was given as a merge patch, so that all else stays, whoever else changes something meanwhile.
+    fn patch(&self) -> Patch {
+        let mut patch = Patch::default();
         for unset in &self.unset {
-            match unset {
-                QueueUnset::MaxLength => settings.max_length = None,
-                QueueUnset::DeadLetter => settings.dead_letter = None,
-                QueueUnset::DeadRetention => settings.dead_retention = None,
-                QueueUnset::Rate => settings.rate = None,
-            }
+            patch.unset(match unset {
+                QueueUnset::MaxLength => "max_length",
+                QueueUnset::DeadLetter => "dead_letter",
+                QueueUnset::DeadRetention => "dead_retention",
+                QueueUnset::Rate => "rate",
+            });
         }
-        settings.lease = self.lease.unwrap_or(settings.lease);
-        settings.max_lease = self.max_lease.or(settings.max_lease);
-        let retry = &mut settings.retry;
-        retry.attempts = self.attempts.unwrap_or(retry.attempts);
-        retry.backoff.first = self.backoff_first.unwrap_or(retry.backoff.first);
-        retry.backoff.longest = self.backoff_longest.unwrap_or(retry.backoff.longest);
-        retry.jitter_percent = self.jitter.unwrap_or(retry.jitter_percent);
-        settings.max_length = self.max_length.or(settings.max_length);
-        settings.overflow = match self.overflow {
-            None => settings.overflow,
-            Some(OverflowChoice::Refuse) => Overflow::Refuse,
-            Some(OverflowChoice::DropOldest) => Overflow::DropOldest,
+        patch.set("lease", self.lease);
+        patch.set("max_lease", self.max_lease);
+        patch.set("retry.attempts", self.attempts);
+        patch.set("retry.backoff.first", self.backoff_first);
+        patch.set("retry.backoff.longest", self.backoff_longest);
+        patch.set("retry.jitter_percent", self.jitter);
+        patch.set("max_length", self.max_length);
+        let overflow = |choice| match choice {
+            OverflowChoice::Refuse => Overflow::Refuse,
+            OverflowChoice::DropOldest => Overflow::DropOldest,
         };
-        settings.dead_letter = self.dead_letter.clone().or(settings.dead_letter);
-        settings.dead_retention = self.dead_retention.or(settings.dead_retention);
-        settings.rate = self.rate.map(|limit| limit.0).or(settings.rate);
-        if let Some(paused) = self.paused {
-            settings.paused = paused;
-            settings.paused_until = None;
+        patch.set("overflow", self.overflow.map(overflow));
+        let order = |choice| match choice {
+            OrderChoice::Due => Order::Due,
+            OrderChoice::Arrival => Order::Arrival,
+        };
+        patch.set("order", self.order.map(order));
+        patch.set("dead_letter", self.dead_letter.as_ref());
+        patch.set("dead_retention", self.dead_retention);
+        patch.set("rate", self.rate.map(RateLimit::patch));
+        patch.set("paused", self.paused);
+        if self.paused.is_some() {
+            patch.unset("paused_until");
         }
-        settings
+        patch
     }
 }
 
@@ -169,9 +186,11 @@ pub async fn run(args: QueuesArgs, mut session: Session) -> Result<(), Failure> 
             session.output.either(&queue, || card(&queue, Time::now()))
         }
         QueuesCommand::Set(set) => {
-            let before = session.client.queue(&set.name).await?;
-            let settings = set.change(before.map(|queue| queue.settings).unwrap_or_default());
-            let queue = session.client.put_queue(&set.name, settings).await?;
+            let patch = set.patch();
+            let queue = match session.client.patch_queue(&set.name, &patch).await? {
+                Some(queue) => queue,
+                None => session.client.put_queue(&set.name, patch.applied(QueueSettings::default())?).await?,
+            };
             session.output.either(&queue, || card(&queue, Time::now()))
         }
         QueuesCommand::Pause { name, length, until } => {
@@ -253,6 +272,11 @@ fn card(queue: &QueueInfo, now: Time) -> String {
         Overflow::DropOldest => "the oldest gives way",
     };
     card.fact("room", settings.max_length.map_or("any number".into(), |max| format!("{}; {overflow}", grouped(max))));
+    let order = match settings.order {
+        Order::Due => "by due time: whose time came first",
+        Order::Arrival => "by arrival: what was taken in first",
+    };
+    card.fact("order", order);
     card.fact("dead letters", settings.dead_letter.as_ref().map_or("stay".into(), |topic| format!("go to {topic}")));
     card.fact("kept for", or_never(settings.dead_retention, "ever"));
     card.fact("rate", rate(settings.rate));
@@ -274,6 +298,7 @@ fn waits(timing: &Timing, after: &str) -> String {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
 mod tests {
     use super::*;
 
@@ -281,16 +306,25 @@ mod tests {
     fn only_what_is_given_changes() {
         let before = QueueSettings { max_length: Some(9), ..QueueSettings::default() };
         let set = SetQueue { attempts: Some(3), unset: vec![QueueUnset::MaxLength], ..SetQueue::default() };
-        let after = set.change(before.clone());
+        let after = set.patch().applied(before.clone()).unwrap();
         assert_eq!((after.retry.attempts, after.max_length), (3, None));
         assert_eq!(after.retry.backoff, before.retry.backoff);
         assert_eq!(after.lease, before.lease);
     }
 
     #[test]
+    fn the_order_is_set_like_any_other_setting() {
+        let set = SetQueue { order: Some(OrderChoice::Arrival), ..SetQueue::default() };
+        assert_eq!(set.patch().applied(QueueSettings::default()).unwrap().order, Order::Arrival);
+        let set = SetQueue { order: Some(OrderChoice::Due), ..SetQueue::default() };
+        let before = QueueSettings { order: Order::Arrival, ..QueueSettings::default() };
+        assert_eq!(set.patch().applied(before).unwrap().order, Order::Due);
+    }
+
+    #[test]
     fn a_queue_that_is_set_to_go_on_is_not_paused_until_later_either() {
         let before = QueueSettings { paused: true, paused_until: Some(Time(9)), ..QueueSettings::default() };
-        let after = SetQueue { paused: Some(false), ..SetQueue::default() }.change(before);
+        let after = SetQueue { paused: Some(false), ..SetQueue::default() }.patch().applied(before).unwrap();
         assert_eq!((after.paused, after.paused_until), (false, None));
     }
 

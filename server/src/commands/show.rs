@@ -4,7 +4,7 @@ use punctual_wire::{Attempt, DeliveryInfo, Ending, Past, Retry, Span, Standing, 
 
 use super::body::bytes_of;
 use super::moment::{exact, hint, rough};
-use super::output::Columns;
+use super::output::{Columns, counted};
 
 /// How much of a body fits into a row.
 const PREVIEW: usize = 60;
@@ -94,7 +94,7 @@ fn preview(task: &TaskInfo) -> String {
                 Some(_) => line.chars().take(PREVIEW - 1).chain(['…']).collect(),
             }
         }
-        Err(_) => format!("{} bytes", bytes.len()),
+        Err(_) => counted(bytes.len() as u64, "byte"),
     }
 }
 
@@ -134,7 +134,9 @@ pub fn task_card(task: &TaskInfo, now: Time) -> String {
     match (&task.body, &task.text, &task.base64) {
         (Some(json), ..) => card.fact("body (JSON)", json.get()),
         (_, Some(text), _) => card.fact("body (text)", text),
-        (.., Some(bytes)) => card.fact("body (bytes)", format!("{} bytes, see them with --json", bytes.0.len())),
+        (.., Some(bytes)) => {
+            card.fact("body (bytes)", format!("{}, see them with --json", counted(bytes.0.len() as u64, "byte")))
+        }
         (None, None, None) => card.fact("body", "none"),
     }
     card.0
@@ -188,10 +190,13 @@ fn delivery_line(delivery: &DeliveryInfo, now: Time) -> String {
 
 /// A retry policy in words.
 pub fn retry(retry: &Retry) -> String {
-    let attempts = if retry.attempts == 0 { "any number of".into() } else { retry.attempts.to_string() };
+    let attempts = match retry.attempts {
+        0 => "any number of attempts".into(),
+        attempts => counted(u64::from(attempts), "attempt"),
+    };
     let (first, longest) = (retry.backoff.first, retry.backoff.longest);
     let wait = if first >= longest { first.to_string() } else { format!("{first} up to {longest}") };
-    format!("{attempts} attempts, waiting {wait}, plus up to {}%", retry.jitter_percent)
+    format!("{attempts}, waiting {wait}, plus up to {}%", retry.jitter_percent)
 }
 
 /// Facts under each other, their names aligned.

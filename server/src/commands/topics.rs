@@ -4,12 +4,14 @@ use std::str::FromStr;
 
 use clap::{Args, Subcommand, ValueEnum};
 use punctual_wire::{Binding, Deleted, Rate, Span, TopicInfo, TopicSettings};
+use serde_json::json;
 
 use super::Session;
 use super::confirm::confirm;
 use super::failure::{Failure, help};
 use super::moment::or_never;
 use super::output::{Columns, counted, grouped, note};
+use super::patch::Patch;
 use super::show::Card;
 
 /// Look at topics and change their settings.
@@ -102,6 +104,13 @@ enum TopicUnset {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateLimit(pub Rate);
 
+impl RateLimit {
+    /// It takes the place of the one before: a burst that is not given goes.
+    pub fn patch(self) -> serde_json::Value {
+        json!({ "per_second": self.0.per_second, "burst": self.0.burst })
+    }
+}
+
 impl FromStr for RateLimit {
     type Err = String;
 
@@ -128,26 +137,25 @@ fn binding(text: &str) -> Result<Binding, String> {
 }
 
 impl SetTopic {
-    /// The settings with what was given; the rest stays.
-    fn change(&self, mut settings: TopicSettings) -> TopicSettings {
+    /// What was given as a merge patch, so that all else stays, whoever else changes something meanwhile.
+    fn patch(&self) -> Patch {
+        let mut patch = Patch::default();
         for unset in &self.unset {
-            match unset {
-                TopicUnset::Owner => settings.owner = None,
-                TopicUnset::Feeds => settings.feeds = None,
-                TopicUnset::Rate => settings.rate = None,
-                TopicUnset::Ttl => settings.ttl = None,
-            }
+            patch.unset(match unset {
+                TopicUnset::Owner => "owner",
+                TopicUnset::Feeds => "feeds",
+                TopicUnset::Rate => "rate",
+                TopicUnset::Ttl => "ttl",
+            });
         }
-        settings.owner = self.owner.clone().or(settings.owner);
-        if !self.feeds.is_empty() {
-            settings.feeds = Some(self.feeds.clone());
-        }
-        settings.history = self.history.unwrap_or(settings.history);
-        settings.rate = self.rate.map(|limit| limit.0).or(settings.rate);
-        settings.priority = self.priority.unwrap_or(settings.priority);
-        settings.ttl = self.ttl.or(settings.ttl);
-        settings.paused = self.paused.unwrap_or(settings.paused);
-        settings
+        patch.set("owner", self.owner.as_ref());
+        patch.set("feeds", Some(&self.feeds).filter(|feeds| !feeds.is_empty()));
+        patch.set("history", self.history);
+        patch.set("rate", self.rate.map(RateLimit::patch));
+        patch.set("priority", self.priority);
+        patch.set("ttl", self.ttl);
+        patch.set("paused", self.paused);
+        patch
     }
 }
 
@@ -160,9 +168,11 @@ pub async fn run(args: TopicsArgs, mut session: Session) -> Result<(), Failure> 
             session.output.either(&topic, || card(&topic))
         }
         TopicsCommand::Set(set) => {
-            let before = session.client.topic(&set.name).await?;
-            let settings = set.change(before.map(|topic| topic.settings).unwrap_or_default());
-            let topic = session.client.put_topic(&set.name, settings).await?;
+            let patch = set.patch();
+            let topic = match session.client.patch_topic(&set.name, &patch).await? {
+                Some(topic) => topic,
+                None => session.client.put_topic(&set.name, patch.applied(TopicSettings::default())?).await?,
+            };
             session.output.either(&topic, || card(&topic))
         }
         TopicsCommand::Pause { name } => {
@@ -267,7 +277,7 @@ mod tests {
     fn only_what_is_given_changes() {
         let before = TopicSettings { owner: Some("shop".into()), ttl: Some(Span(5)), ..TopicSettings::default() };
         let set = SetTopic { name: "t".into(), history: Some(Span(7)), ..SetTopic::default() };
-        assert_eq!(set.change(before.clone()), TopicSettings { history: Span(7), ..before });
+        assert_eq!(set.patch().applied(before.clone()).unwrap(), TopicSettings { history: Span(7), ..before });
     }
 
     #[test]
@@ -275,8 +285,15 @@ mod tests {
         let before = TopicSettings { owner: Some("shop".into()), ttl: Some(Span(5)), ..TopicSettings::default() };
         let set =
             SetTopic { unset: vec![TopicUnset::Owner, TopicUnset::Ttl], ttl: Some(Span(9)), ..SetTopic::default() };
-        let after = set.change(before);
+        let after = set.patch().applied(before).unwrap();
         assert_eq!((after.owner, after.ttl), (None, Some(Span(9))));
+    }
+
+    #[test]
+    fn a_rate_without_a_burst_has_none_left_of_the_one_before() {
+        let before = TopicSettings { rate: Some(Rate { per_second: 500, burst: Some(2_000) }), ..Default::default() };
+        let set = SetTopic { rate: Some("5".parse().unwrap()), ..SetTopic::default() };
+        assert_eq!(set.patch().applied(before).unwrap().rate, Some(Rate { per_second: 5, burst: None }));
     }
 
     #[test]

@@ -39,6 +39,7 @@ fn body(request: &str) -> Option<Value> {
         "POST /v1/reserve" => json!({ "queues": ["t"] }),
         "POST /v1/leases" => json!({ "actions": [] }),
         "PUT /v1/topics/{topic}" | "PUT /v1/queues/{queue}" => json!({}),
+        "PATCH /v1/topics/{topic}" | "PATCH /v1/queues/{queue}" => json!({}),
         "POST /v1/dead/replay" | "POST /v1/dead/purge" | "POST /v1/history/replay" => json!({ "topic": "t" }),
         _ => return None,
     })

@@ -138,8 +138,12 @@ fn settings_do_not_lead_out_of_what_the_token_is_for() {
     server.send("PUT", "/v1/topics/own-a", &feeds("own-c")).expect(200);
     server.send("PUT", "/v1/queues/own-a", &json!({ "dead_letter": "other" })).expect(403);
     server.send("PUT", "/v1/queues/own-a", &json!({ "dead_letter": "own-graves" })).expect(200);
+    server.send("PATCH", "/v1/topics/own-a", &feeds("other")).expect(403);
+    server.send("PATCH", "/v1/queues/own-a", &json!({ "dead_letter": "other" })).expect(403);
+    server.send("PATCH", "/v1/queues/own-a", &json!({ "lease": "5s" })).expect(200);
     for path in ["/v1/topics/other", "/v1/queues/other"] {
         server.send("PUT", path, &json!({})).expect(403);
+        server.send("PATCH", path, &json!({})).expect(403);
         server.delete(path).expect(403);
     }
     assert_eq!(server.get("/v1/topics/own-a").json()["settings"]["feeds"][1]["queue"], "own-c");

@@ -2,19 +2,19 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use punctual_core::view::Listing;
-use punctual_core::{Matching, Name, Sweep, SweepAction, TimeRange};
+use punctual_core::view::Kept;
+use punctual_core::{Matching, Name, Reason, Sweep, SweepAction, TimeRange};
 use punctual_node::access::Role;
 use punctual_wire as wire;
 
 use super::keys::swept;
-use super::tasks::{range, turn_page};
+use super::tasks::{kept, range, turn_page};
 use crate::app::Shared;
 use crate::fault::{Code, Fault};
 use crate::gate::Caller;
 use crate::input::{JsonBody, Query, maybe_name};
 
-/// List dead letters, by when they died.
+/// List dead letters by when they died, the latest first.
 #[utoipa::path(get, operation_id = "list_dead", path = "/v1/dead", tag = "dead letters", params(wire::List),
     responses((status = 200, description = "A page of them.", body = wire::Page)))]
 pub(crate) async fn list(
@@ -27,12 +27,18 @@ pub(crate) async fn list(
         return Err(Fault::invalid("state", "dead letters have no other state"));
     }
     if query.ending.is_some() {
-        return Err(Fault::invalid("ending", "dead letters have not come to an end"));
+        return Err(Fault::invalid("ending", "dead letters have not finished: they have a `reason`"));
     }
-    let topic = maybe_name("topic", query.topic.as_deref())?;
-    let queue = maybe_name("queue", query.queue.as_deref())?;
-    let died = range(query.from, query.until);
-    turn_page(&app, &caller, Listing::Dead { topic, queue, died }, &query).await
+    let reason = query.reason.as_deref().map(reason).transpose()?;
+    turn_page(&app, &caller, kept(Kept { reason, ..Kept::dead() }, &query)?, &query).await
+}
+
+fn reason(word: &str) -> Result<Reason, Fault> {
+    let known = Reason::ALL.into_iter().find(|reason| reason.as_str() == word);
+    known.ok_or_else(|| {
+        let words = Reason::ALL.map(Reason::as_str).join(", ");
+        Fault::invalid("reason", format_args!("a delivery is not given up for this reason, but one of: {words}"))
+    })
 }
 
 /// Which dead letters are meant.

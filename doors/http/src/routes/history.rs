@@ -2,19 +2,19 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use punctual_core::view::Listing;
+use punctual_core::view::Kept;
 use punctual_node::access::Role;
 use punctual_wire as wire;
 
 use super::keys::swept;
-use super::tasks::{range, turn_page};
+use super::tasks::{kept, range, turn_page};
 use crate::app::Shared;
 use crate::fault::Fault;
 use crate::gate::Caller;
-use crate::input::{JsonBody, Query, maybe_name, name};
+use crate::input::{JsonBody, Query, name};
 use crate::translate;
 
-/// List finished tasks, by when they finished.
+/// List finished tasks by when they finished, the latest first.
 #[utoipa::path(get, operation_id = "list_history", path = "/v1/history", tag = "history", params(wire::List),
     responses((status = 200, description = "A page of them.", body = wire::Page)))]
 pub(crate) async fn list(
@@ -26,13 +26,11 @@ pub(crate) async fn list(
     if query.state.is_some() {
         return Err(Fault::invalid("state", "finished tasks have no other state"));
     }
-    if query.queue.is_some() {
-        return Err(Fault::invalid("queue", "finished tasks are listed by topic"));
+    if query.reason.is_some() {
+        return Err(Fault::invalid("reason", "finished tasks were not given up: they have an `ending`"));
     }
-    let topic = maybe_name("topic", query.topic.as_deref())?;
-    let finished = range(query.from, query.until);
     let ending = query.ending.map(translate::ending_from_wire);
-    turn_page(&app, &caller, Listing::History { topic, finished, ending }, &query).await
+    turn_page(&app, &caller, kept(Kept { ending, ..Kept::history() }, &query)?, &query).await
 }
 
 /// Hand a topic's finished tasks out again: those that are done, unless another ending is named.

@@ -9,7 +9,7 @@ use punctual_node::access::Role;
 use punctual_wire as wire;
 use serde::Deserialize;
 
-use super::tasks::turn_page;
+use super::tasks::{refuse_kept, turn_page};
 use crate::app::Shared;
 use crate::fault::{Code, Fault};
 use crate::gate::Caller;
@@ -34,6 +34,7 @@ pub(crate) async fn list(
     Query(query): Query<wire::List>,
 ) -> Result<Response, Fault> {
     caller.needs_one_of(&[Role::Produce, Role::View], None)?;
+    refuse_kept(&query)?;
     let filters = [
         ("topic", query.topic.is_some()),
         ("queue", query.queue.is_some()),

@@ -40,11 +40,14 @@ pub(crate) fn router(app: App) -> Router {
         .route("/v1/reserve", post(leases::reserve))
         .route("/v1/leases", post(leases::settle))
         .route("/v1/topics", get(topics::list))
-        .route("/v1/topics/{topic}", get(topics::get).put(topics::put).delete(topics::delete))
+        .route("/v1/topics/{topic}", get(topics::get).put(topics::put).patch(topics::patch).delete(topics::delete))
         .route("/v1/topics/{topic}/pause", post(topics::pause))
         .route("/v1/topics/{topic}/resume", post(topics::resume))
         .route("/v1/queues", get(queues::list))
-        .route("/v1/queues/{queue}", get(queues::get).put(queues::put).merge(delete(queues::delete)))
+        .route(
+            "/v1/queues/{queue}",
+            get(queues::get).put(queues::put).patch(queues::patch).merge(delete(queues::delete)),
+        )
         .route("/v1/queues/{queue}/pause", post(queues::pause))
         .route("/v1/queues/{queue}/resume", post(queues::resume))
         .route("/v1/dead", get(dead::list))

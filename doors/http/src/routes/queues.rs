@@ -100,6 +100,31 @@ pub(crate) async fn put(
     changed(&app, &queue, settings).await
 }
 
+/// Change some settings of a queue: those named, and no others (RFC 7396). Null gives one back its default.
+#[utoipa::path(patch, operation_id = "patch_queue", path = "/v1/queues/{queue}", tag = "queues",
+    request_body(content = wire::QueueSettings, content_type = "application/merge-patch+json"),
+    params(("queue" = wire::Name, Path, description = "Its name.")),
+    responses((status = 200, description = "It is so now.", body = wire::QueueInfo)))]
+pub(crate) async fn patch(
+    State(app): State<Shared>,
+    caller: Caller,
+    Names([queue]): Names<1>,
+    body: JsonBody,
+) -> Result<Response, Fault> {
+    caller.needs(Role::Admin, Some(&queue))?;
+    let now = app.handle.now();
+    let amend = |present: QueueSettings| {
+        let settings = translate::queue_from_wire(body.patch(&translate::queue_to_wire(&present, now))?)?;
+        if settings.dead_letter != present.dead_letter {
+            caller.reaches("dead_letter", &settings.dead_letter)?;
+        }
+        Ok::<_, Fault>(settings)
+    };
+    let settings = app.handle.amend_queue(&queue, amend).await??;
+    caller.audit("patch-queue", &queue);
+    changed(&app, &queue, settings).await
+}
+
 /// Stop handing out from a queue: for so long, until an instant, or until it is resumed.
 #[utoipa::path(post, operation_id = "pause_queue", path = "/v1/queues/{queue}/pause", tag = "queues", request_body = Option<wire::PauseQueue>,
     params(("queue" = wire::Name, Path, description = "Its name.")),

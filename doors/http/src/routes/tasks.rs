@@ -4,13 +4,13 @@ use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
 use punctual_core::store::Bodies;
-use punctual_core::view::Listing;
+use punctual_core::view::{Kept, Listing};
 use punctual_core::{
     Back, Ending, Name, Refused, Revoke, Ruling, ScheduleOutcome, Scheduled, Selected, Standing, Task, TimeRange,
 };
 use punctual_node::Error;
 use punctual_node::access::Role;
-use punctual_wire as wire;
+use punctual_wire::{self as wire, read_json};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -18,7 +18,7 @@ use super::LOOKING;
 use crate::app::{App, Shared};
 use crate::fault::{Code, Fault};
 use crate::gate::Caller;
-use crate::input::{JsonBody, MaybeJson, Names, Query, bad_json, maybe_name, name};
+use crate::input::{JsonBody, MaybeJson, Names, Query, maybe_name, name};
 use crate::output::json;
 use crate::trace::Context;
 use crate::translate;
@@ -126,15 +126,16 @@ fn admit(task: wire::NewTask, caller: &Caller, context: &Context) -> Result<Task
 fn parse_batch(body: &JsonBody) -> Result<Vec<Result<wire::NewTask, Fault>>, Fault> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
-    struct Pieces<'a> {
-        #[serde(borrow)]
-        tasks: Vec<&'a RawValue>,
+    struct Pieces {
+        tasks: Vec<Box<RawValue>>,
     }
-    if let Ok(batch) = body.parse::<wire::Batch>() {
-        return Ok(batch.tasks.into_iter().map(Ok).collect());
+    match body.read::<wire::Batch>() {
+        Ok(batch) => return Ok(batch.tasks.into_iter().map(Ok).collect()),
+        Err(misread) if misread.field.starts_with("tasks[") => {}
+        Err(misread) => return Err(misread.into()),
     }
-    let pieces: Pieces<'_> = serde_json::from_slice(body.bytes()).map_err(|error| bad_json(&error))?;
-    let task = |piece: &RawValue| serde_json::from_str(piece.get()).map_err(|error| bad_json(&error));
+    let pieces: Pieces = body.parse()?;
+    let task = |piece: Box<RawValue>| read_json(piece.get().as_bytes()).map_err(Fault::from);
     Ok(pieces.tasks.into_iter().map(task).collect())
 }
 
@@ -185,6 +186,7 @@ pub(crate) async fn list(
     Query(query): Query<wire::List>,
 ) -> Result<Response, Fault> {
     caller.needs(Role::View, query.topic.as_deref())?;
+    refuse_kept(&query)?;
     if query.queue.is_some() {
         return Err(Fault::invalid("queue", "tasks that wait are listed by topic, only dead letters by queue"));
     }
@@ -201,6 +203,32 @@ pub(crate) async fn list(
     let topic = maybe_name("topic", query.topic.as_deref())?;
     let wakes = range(query.from, query.until);
     turn_page(&app, &caller, Listing::Live { topic, state, wakes }, &query).await
+}
+
+/// Refuses filters that are for dead letters and finished tasks.
+pub(super) fn refuse_kept(query: &wire::List) -> Result<(), Fault> {
+    let filters = [
+        ("key", query.key.is_some()),
+        ("reason", query.reason.is_some()),
+        ("ending", query.ending.is_some()),
+        ("first", query.first.is_some()),
+    ];
+    match filters.into_iter().find(|(_, is_given)| *is_given) {
+        Some((field, _)) => Err(Fault::invalid(field, "only dead letters and finished tasks are filtered by this")),
+        None => Ok(()),
+    }
+}
+
+/// What a query asks for of what is kept; the fields that fit only one of both tables are looked at by their routes.
+pub(super) fn kept(kept: Kept, query: &wire::List) -> Result<Listing, Fault> {
+    Ok(Listing::Kept(Kept {
+        latest_first: query.first.unwrap_or_default() == wire::First::Latest,
+        topic: maybe_name("topic", query.topic.as_deref())?,
+        queue: maybe_name("queue", query.queue.as_deref())?,
+        key: maybe_name("key", query.key.as_deref())?,
+        range: range(query.from, query.until),
+        ..kept
+    }))
 }
 
 /// The time from one instant to before another; what is left out is open.

@@ -102,6 +102,30 @@ pub(crate) async fn put(
     changed(&app, &topic, settings).await
 }
 
+/// Change some settings of a topic: those named, and no others (RFC 7396). Null gives one back its default.
+#[utoipa::path(patch, operation_id = "patch_topic", path = "/v1/topics/{topic}", tag = "topics",
+    request_body(content = wire::TopicSettings, content_type = "application/merge-patch+json"),
+    params(("topic" = wire::Name, Path, description = "Its name.")),
+    responses((status = 200, description = "It is so now.", body = wire::TopicInfo)))]
+pub(crate) async fn patch(
+    State(app): State<Shared>,
+    caller: Caller,
+    Names([topic]): Names<1>,
+    body: JsonBody,
+) -> Result<Response, Fault> {
+    caller.needs(Role::Admin, Some(&topic))?;
+    let amend = |present: TopicSettings| {
+        let settings = translate::topic_from_wire(body.patch(&translate::topic_to_wire(&present))?)?;
+        if settings.feeds != present.feeds {
+            caller.reaches("feeds", settings.feeds.iter().flatten().map(|feed| &feed.queue))?;
+        }
+        Ok::<_, Fault>(settings)
+    };
+    let settings = app.handle.amend_topic(&topic, amend).await??;
+    caller.audit("patch-topic", &topic);
+    changed(&app, &topic, settings).await
+}
+
 /// Refuse tasks for a topic until it is resumed.
 #[utoipa::path(post, operation_id = "pause_topic", path = "/v1/topics/{topic}/pause", tag = "topics",
     params(("topic" = wire::Name, Path, description = "Its name.")),

@@ -8,7 +8,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Cell, Paragraph, Row, Sparkline, Table};
 
 use super::super::moment::{micros, rough};
-use super::super::output::grouped;
+use super::super::output::{counted, grouped};
 use super::super::queues::paused;
 use super::gauge::{Sample, View};
 
@@ -147,7 +147,7 @@ fn draw_forecast(frame: &mut Frame, area: Rect, sample: &Sample) {
     let room = usize::from(area.width.saturating_sub(2));
     let due: Vec<u64> = sample.forecast.slots.iter().map(|slot| slot.due).take(room).collect();
     let (sum, most) = (due.iter().sum::<u64>(), due.iter().max().copied().unwrap_or(0));
-    let title = format!(" due in the next {} minutes: {} ", due.len(), grouped(sum));
+    let title = format!(" due in the next {}: {} ", counted(due.len() as u64, "minute"), grouped(sum));
     let most = format!(" most in a minute: {} ", grouped(most));
     let block = Block::bordered().title(title).title_style(BOLD).border_style(DIM);
     let block = block.title_top(Line::from(most).alignment(Alignment::Right));
@@ -162,8 +162,8 @@ fn draw_queues(frame: &mut Frame, area: Rect, view: &View) {
         .as_ref()
         .map_or(0, |sample| sample.stats.total.map_or(0, |total| total.queues).max(queues.len() as u64));
     let title = match all - queues.len() as u64 {
-        0 => format!(" {} queues, by {} ", queues.len(), view.sort.name()),
-        _ => format!(" the first {} of {} queues, by {} ", queues.len(), grouped(all), view.sort.name()),
+        0 => format!(" {}, by {} ", counted(queues.len() as u64, "queue"), view.sort.name()),
+        _ => format!(" the first {} of {}, by {} ", queues.len(), counted(all, "queue"), view.sort.name()),
     };
     let block = Block::bordered().title(title).title_style(BOLD).border_style(DIM);
     if queues.is_empty() {

@@ -1,14 +1,17 @@
 //! One command at work on one delivery: what it is given, how it is stopped, what its end means.
 
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use punctual_client::{Failure as Undone, Job};
 use punctual_wire::Delivery;
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{ChildStderr, Command};
@@ -17,6 +20,9 @@ use super::stop::{Call, Stop};
 
 /// The exit code for data that cannot be worked on, as in sysexits.h.
 const DATA_ERROR: i32 = 65;
+
+/// The exit codes by which a shell, `env` and the like say that the command cannot be run, or is not there.
+const NOT_THERE: [i32; 2] = [126, 127];
 
 /// How long the rest of stderr is waited for after the command has ended. Something that it left
 /// running may hold it open for ever.
@@ -30,6 +36,8 @@ pub struct Orders {
     /// Stdout is taken by JSON, so the command's goes to stderr.
     stdout_is_taken: bool,
     reject_codes: Vec<u8>,
+    /// Whether a command has ended in a way that shows that it is there.
+    has_run: AtomicBool,
     /// How many deliveries were given back although nothing was wrong with them.
     pub given_back: Arc<AtomicU64>,
 }
@@ -48,7 +56,34 @@ impl Orders {
         let (program, arguments) = command
             .split_first()
             .map_or((String::new(), Vec::new()), |(program, arguments)| (program.clone(), arguments.to_vec()));
-        Orders { program, arguments, stdout_is_taken, reject_codes, given_back: Arc::default() }
+        let has_run = AtomicBool::new(false);
+        Orders { program, arguments, stdout_is_taken, reject_codes, has_run, given_back: Arc::default() }
+    }
+
+    /// Whether the command could be run, as far as can be told before. Nothing is taken for one that is not there.
+    pub fn look_for_program(&self) -> io::Result<()> {
+        if self.program.contains('/') {
+            return may_run(Path::new(&self.program));
+        }
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let found = std::env::split_paths(&path).any(|directory| may_run(&directory.join(&self.program)).is_ok());
+        if found { Ok(()) } else { Err(io::Error::new(io::ErrorKind::NotFound, "it is in no directory of PATH")) }
+    }
+
+    /// Why no command will run, if that is what this end says: what should run it says that it is not there, and none
+    /// has run before. Later the same exit code is an ordinary failure, of one delivery.
+    pub fn hopeless(&self, ended: &Ended) -> Option<String> {
+        let code = ended.code.filter(|code| NOT_THERE.contains(code));
+        match code {
+            Some(code) if !self.has_run.load(Ordering::Relaxed) => {
+                let said = ended.note.as_deref().unwrap_or("which means that the command is not there");
+                Some(format!("exit code {code}, {said}"))
+            }
+            _ => {
+                self.has_run.store(true, Ordering::Relaxed);
+                None
+            }
+        }
     }
 
     /// What becomes of the delivery. A command that was killed because the worker stops has not failed.
@@ -70,9 +105,23 @@ impl Orders {
     }
 }
 
-/// Whether a command will not start for any delivery: it is not there, or must not be run.
+/// Whether a command will not start for any delivery: it is not there, must not be run, or is nothing that runs.
 pub fn is_hopeless(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied)
+    use io::ErrorKind::{IsADirectory, NotADirectory, NotFound, PermissionDenied};
+    matches!(error.kind(), NotFound | PermissionDenied | NotADirectory | IsADirectory)
+        || error.raw_os_error() == Some(Errno::NOEXEC.raw_os_error())
+}
+
+/// Whether a file is there and may be run by somebody.
+fn may_run(file: &Path) -> io::Result<()> {
+    let metadata = std::fs::metadata(file)?;
+    if metadata.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    if metadata.permissions().mode() & 0o111 == 0 {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    Ok(())
 }
 
 /// A command at work.
@@ -246,6 +295,22 @@ mod tests {
         assert_eq!(outcome(Some(75), None), "failed");
         assert_eq!(outcome(Some(1), None), "failed");
         assert_eq!(outcome(None, Some(9)), "failed");
+    }
+
+    #[test]
+    fn a_shell_that_does_not_find_the_command_is_believed_until_one_has_run() {
+        let orders = Orders::new(&["sh".into()], false, Vec::new());
+        assert!(orders.hopeless(&end(Some(127), None)).is_some_and(|why| why.contains("127")));
+        assert_eq!(orders.hopeless(&end(Some(1), None)), None);
+        assert_eq!(orders.hopeless(&end(Some(127), None)), None, "it has run, so this one delivery has failed");
+    }
+
+    #[test]
+    fn a_command_is_looked_for_before_anything_is_taken() {
+        let look = |program: &str| Orders::new(&[program.into()], false, Vec::new()).look_for_program();
+        assert!(look("sh").is_ok() && look("/bin/sh").is_ok());
+        assert!(look("no-such-command-anywhere").is_err_and(|error| error.to_string().contains("PATH")));
+        assert!(look("/no/such/file").is_err() && look("/etc").is_err() && look("/etc/passwd").is_err());
     }
 
     #[test]

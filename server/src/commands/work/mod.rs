@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use clap::Args;
-use punctual_client::{Failure as Undone, Job, Summary, Worker};
+use punctual_client::{Client, Failure as Undone, Job, Summary, Worker};
 use punctual_wire::Span;
 use serde::Serialize;
 use tokio::sync::mpsc;
@@ -40,6 +40,9 @@ Its exit code says what becomes of the delivery:
   75   not now (EX_TEMPFAIL): it is retried as the queue's policy says
   any other code, or killed by a signal: it failed, and is retried in the same way
 The last line of stderr stays with the task, so that a dead letter says why it is one.
+
+A command that is not there stops the worker with exit code 1, before anything is taken. So does the exit code 126
+or 127, by which a shell says the same, unless a command has run before; the delivery is given back.
 
 The lease is extended for as long as the command runs. If it is lost, because the server cannot be reached for
 too long, the command gets SIGTERM, as somebody else may work on the delivery. SIGTERM or Ctrl-C stops the worker:
@@ -112,6 +115,9 @@ struct Line {
 pub async fn run(args: WorkArgs, session: Session) -> Result<(), Failure> {
     let Session { client, output } = session;
     let orders = Arc::new(Orders::new(&args.command, output.json, args.reject_code.clone()));
+    let cannot_be_run = |why: &str| Failure::new(Exit::Failed, format!("{} cannot be run: {why}", args.command[0]));
+    orders.look_for_program().map_err(|error| cannot_be_run(&format!("{error}; nothing was taken")))?;
+    tell_missing(&client, &args.queues).await;
     let stop = Arc::new(Stop::new(args.limit));
     let (sender, lines) = mpsc::unbounded_channel();
     let concurrency =
@@ -148,11 +154,18 @@ pub async fn run(args: WorkArgs, session: Session) -> Result<(), Failure> {
         note(sum(&summary, given_back.load(Ordering::Relaxed)));
     }
     match stop.hopeless() {
-        Some(error) => {
-            let message = format!("{} cannot be run: {error}; the delivery was given back", args.command[0]);
-            Err(Failure::new(Exit::Failed, message))
-        }
+        Some(error) => Err(cannot_be_run(&format!("{error}; the delivery was given back"))),
         None => printed,
+    }
+}
+
+/// A queue that is not there yet may come to be, so it is waited for; but it may as well be a slip of the pen.
+async fn tell_missing(client: &Client, queues: &[String]) {
+    for queue in queues {
+        // If the server cannot be asked, the worker will say so.
+        if let Ok(None) = client.queue(queue).await {
+            note(format_args!("there is no queue {queue} yet: waiting for it; see all with `punctual queues`"));
+        }
     }
 }
 
@@ -192,6 +205,11 @@ async fn handle(
         Err(error) => Ended { code: None, signal: None, note: Some(error.to_string()) },
     };
     stop.end();
+    if let Some(why) = orders.hopeless(&ended) {
+        stop.give_up(why);
+        orders.given_back.fetch_add(1, Ordering::Relaxed);
+        return Err(Undone::retry_after(Duration::ZERO).because("the command cannot be run"));
+    }
     let (outcome, result) = orders.judge(&ended, stop.is_signalled());
     let Ended { code, signal, note } = ended;
     // If nobody prints any more, the work still counts.

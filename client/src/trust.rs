@@ -1,0 +1,118 @@
+//! Which servers are trusted: those that an authority vouches for, and those whose own certificate was given.
+//!
+//! `openssl req -x509` makes a certificate that says that it is an authority, and a server that shows such a one as its
+//! own is refused by the rules of the web. Whoever hands over that very certificate to trust means this server, so
+//! it is let pass, if it is in force and bears the server's name.
+
+use std::error::Error as StdError;
+use std::io;
+use std::sync::Arc;
+
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::verify_server_name;
+use rustls::crypto::ring;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+
+/// Trusts authorities, and certificates that were given.
+#[derive(Debug)]
+pub(crate) struct Trust {
+    authorities: Arc<WebPkiServerVerifier>,
+    given: Vec<CertificateDer<'static>>,
+}
+
+impl Trust {
+    pub fn new(
+        roots: RootCertStore,
+        given: Vec<CertificateDer<'static>>,
+    ) -> Result<Trust, rustls::client::VerifierBuilderError> {
+        let provider = Arc::new(ring::default_provider());
+        let authorities = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build()?;
+        Ok(Trust { authorities, given })
+    }
+}
+
+impl ServerCertVerifier for Trust {
+    fn verify_server_cert(
+        &self,
+        shown: &CertificateDer<'_>,
+        between: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        stapled: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        match self.authorities.verify_server_cert(shown, between, name, stapled, now) {
+            // This is found out after the certificate's time, so only the name is left to be looked at.
+            Err(error) if is_authority_as_server(&error) && self.given.iter().any(|given| given == shown) => {
+                verify_server_name(&ParsedCertificate::try_from(shown)?, name)?;
+                Ok(ServerCertVerified::assertion())
+            }
+            outcome => outcome,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.authorities.verify_tls12_signature(message, certificate, signed)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.authorities.verify_tls13_signature(message, certificate, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.authorities.supported_verify_schemes()
+    }
+}
+
+fn is_authority_as_server(error: &Error) -> bool {
+    let Error::InvalidCertificate(CertificateError::Other(other)) = error else { return false };
+    matches!(other.0.downcast_ref::<webpki::Error>(), Some(webpki::Error::CaUsedAsEndEntity))
+}
+
+/// Why the certificate of a server was refused and what to do, if that is what lies beneath an error.
+pub(crate) fn refusal(error: &(dyn StdError + 'static)) -> Option<String> {
+    if let Some(tls) = error.downcast_ref::<Error>() {
+        return match tls {
+            Error::InvalidCertificate(_) => Some(in_words(tls)),
+            _ => None,
+        };
+    }
+    // What an I/O error wraps is not its source: that is the source of what it wraps.
+    let wrapped = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+    match wrapped {
+        Some(wrapped) => refusal(wrapped),
+        None => error.source().and_then(refusal),
+    }
+}
+
+fn in_words(error: &Error) -> String {
+    let Error::InvalidCertificate(why) = error else { return error.to_string() };
+    match why {
+        _ if is_authority_as_server(error) => "it was signed by itself, as that of an authority; pass this very \
+            certificate, or use one that an authority has signed"
+            .into(),
+        CertificateError::UnknownIssuer => {
+            "nobody whom this machine trusts vouches for it; pass the certificate of its \
+            authority, or its own if it was signed by itself"
+                .into()
+        }
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => format!(
+            "{why}; use a name that is in it, or make one with this name as a subject alternative name (a common name \
+            is not looked at)"
+        ),
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => format!("{why}; renew it"),
+        why => why.to_string(),
+    }
+}
