@@ -55,12 +55,12 @@ impl<R> Shard<R> {
         let stocked: Vec<Name> = self.stocked.iter().cloned().collect();
         for name in stocked {
             let Some(index) = self.directory.queue_index(&name) else { continue };
-            let ready = &mut self.directory.queue_mut(index).ready;
+            let ready = &self.directory.queue(index).ready;
             let early: Vec<(u32, Position)> = ready.iter().filter(|(_, position)| position.at > now).collect();
             for (priority, position) in &early {
-                ready.remove(*priority, *position);
+                self.directory.leave_ready(index, *priority, *position);
             }
-            if ready.is_empty() {
+            if self.directory.queue(index).ready.is_empty() {
                 self.stocked.remove(&name);
                 self.restocked.insert(name);
             }
