@@ -128,6 +128,10 @@ impl<'a> Connection<'a> {
                     if !self.reserve(timeout).await? {
                         return self.flush().await;
                     }
+                    // What came while it waited may have come after somebody left.
+                    if self.input.unread() > 0 {
+                        self.stay.see_off(&self.stream).await;
+                    }
                     continue;
                 }
                 self.finish_round().await;
