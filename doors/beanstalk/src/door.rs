@@ -15,6 +15,9 @@ use crate::tubes::{Tube, Tubes};
 /// How much of the node's name is told to those who look who holds a task.
 const NODE_NAME: usize = 64;
 
+/// The longest time to run that the protocol can say. It needs no other bound: a reservation ends with its connection.
+const LONGEST_TTR: Millis = Millis::from_secs(u32::MAX as u64);
+
 /// What connections may do, and what one of them may cost.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
@@ -101,7 +104,7 @@ impl Door {
     pub(crate) async fn know(&self, tube: &Tube) {
         let Ok(queue) = self.handle.queue(&tube.name).await else { return };
         if queue.is_none() {
-            let settings = QueueSettings { order: Order::Arrival, ..QueueSettings::default() };
+            let settings = QueueSettings { order: Order::Arrival, max_lease: LONGEST_TTR, ..QueueSettings::default() };
             if !self.limits.creates_tubes || self.handle.put_queue(&tube.name, settings).await.is_err() {
                 return;
             }

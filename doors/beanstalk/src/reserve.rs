@@ -19,8 +19,8 @@ use crate::door::millis;
 use crate::translate::word_for;
 use crate::tubes::Tube;
 
-/// So long before the end of a lease its holder is warned.
-const MARGIN: Millis = Millis(1_000);
+/// So long before the end of a lease its holder is warned: a second, and what the end may have been rounded up by.
+const MARGIN: Millis = Millis(1_001);
 
 /// How many reserves in a row are one for the node: their bodies are in memory together.
 const TOGETHER: usize = 64;
