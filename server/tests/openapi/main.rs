@@ -118,7 +118,10 @@ fn no_parameter_of_a_list_is_always_refused() {
                 ("cursor", _) => "0.0",
                 ("bodies", _) => "true",
                 ("unit", _) => "hour",
-                ("topic" | "queue", _) => "t",
+                ("topic" | "queue" | "key", _) => "t",
+                ("ending", _) => "done",
+                ("reason", _) => "rejected",
+                ("first", _) => "earliest",
                 other => panic!("{other:?}: say what to ask it for"),
             };
             let answer = server.get(&format!("{}?{name}={value}", path.replace("{key}", "k")));
