@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use punctual_wire as wire;
 use utoipa::OpenApi;
-use utoipa::openapi::path::{Operation, Parameter};
+use utoipa::openapi::path::{Operation, Parameter, ParameterIn};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{ContentBuilder, Ref, RefOr, ResponseBuilder, ServerBuilder};
 
@@ -118,7 +118,9 @@ fn leave_out_what_is_refused(path: &str, operation: &mut Operation) {
     let lists = operation.operation_id.as_ref().is_some_and(|id| id.starts_with("list_"));
     if let (true, Some((_, refused))) = (lists, REFUSED.iter().find(|(list, _)| *list == path)) {
         let is_of_use = |parameter: &RefOr<Parameter>| match parameter {
-            RefOr::T(parameter) => !refused.contains(&parameter.name.as_str()),
+            RefOr::T(parameter) => {
+                parameter.parameter_in != ParameterIn::Query || !refused.contains(&parameter.name.as_str())
+            }
             RefOr::Ref(_) => true,
         };
         operation.parameters.iter_mut().for_each(|parameters| parameters.retain(is_of_use));
