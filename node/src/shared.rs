@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use punctual_core::store::{ShardId, Store, StoreError};
+use punctual_core::store::{Hardship, ShardId, Store, StoreError};
 use punctual_core::{Answer, Back, Clock, Command, Lease, Name, Request, view};
 use tokio::sync::SetOnce;
 
@@ -101,7 +101,20 @@ impl Shared {
     /// Whether the store has room for what a caller wants to put there. What the shards insert by
     /// themselves does not ask: it comes of what was taken in before.
     pub fn check_room(&self) -> Result<(), Error> {
-        self.store.no_room().map_or(Ok(()), |why| Err(Error::Full(why)))
+        match self.store.hardship() {
+            None => Ok(()),
+            Some(Hardship::NoRoom(why)) => {
+                // The shards make room as they go on, and one that rests does not know.
+                self.inboxes.iter().for_each(Inbox::wake_up);
+                Err(Error::Full(why))
+            }
+            Some(Hardship::Failing(why)) => Err(Error::nothing_done(&why)),
+        }
+    }
+
+    /// Whether the store is short of room.
+    pub fn lacks_room(&self) -> bool {
+        matches!(self.store.hardship(), Some(Hardship::NoRoom(_)))
     }
 
     /// The node cannot vouch for its data any more: it stops answering.

@@ -87,6 +87,7 @@ fn step(
     requests: Vec<Request<Caller>>,
 ) -> Result<(Output<Caller>, Instant), StoreError> {
     let Shared { store, clock, lobby, .. } = shared;
+    shard.make_room(shared.lacks_room());
     let now = clock.now();
     let mut needs = shard.prepare(now, requests, &lobby.room().board);
     while !needs.is_empty() {

@@ -4,8 +4,9 @@
 
 mod stage;
 
+use punctual_core::store::Hardship;
 use punctual_core::{
-    Back, Binding, Millis, QueueSettings, Reschedule, Ruling, Selected, Shift, Standing, TimeRange, TopicSettings,
+    Back, Binding, Millis, QueueSettings, Reschedule, Ruling, Selected, Shift, TimeRange, TopicSettings,
 };
 use punctual_node::{Error, Handle};
 use stage::{Stage, eventually, finish, is_created, name, next, task};
@@ -128,10 +129,48 @@ async fn without_room_what_was_taken_in_goes_its_way() {
     assert_eq!(later.id, name("later"));
     finish(&handle, later.lease).await;
     handle.purge(selected("orders", "dead")).await.unwrap();
-    eventually("all is done", async || {
-        let doomed = handle.get(&name("doomed"), &name("1")).await.unwrap().unwrap();
-        matches!(doomed.delivery.standing, Standing::Finished { .. })
+    // It has gone on, and is not kept.
+    eventually("all is done", async || handle.get(&name("doomed"), &name("1")).await == Ok(None)).await;
+    assert_eq!(handle.schedule(task("orders", "new")).await, full());
+}
+
+#[tokio::test]
+async fn as_long_as_there_is_no_room_the_history_gives_way() {
+    let Stage { handle, store, node: _node, .. } = Stage::new(2);
+    let finished = async |id: &str| {
+        let delivery = next(&handle, "orders").await;
+        assert_eq!(delivery.id, name(id));
+        finish(&handle, delivery.lease).await;
+    };
+    handle.schedule(task("orders", "before")).await.unwrap();
+    finished("before").await;
+    handle.schedule(task("orders", "meanwhile")).await.unwrap();
+    assert!(handle.get(&name("orders"), &name("before")).await.unwrap().is_some(), "it is kept for a day");
+
+    store.faults().fill(WHY);
+    finished("meanwhile").await;
+    assert_eq!(handle.get(&name("orders"), &name("meanwhile")).await, Ok(None), "it is not kept");
+    eventually("the oldest go before their time", async || {
+        // Whoever is refused lets a shard at rest know.
+        assert_eq!(handle.schedule(task("orders", "more")).await, full());
+        handle.get(&name("orders"), &name("before")).await.unwrap().is_none()
     })
     .await;
-    assert_eq!(handle.schedule(task("orders", "new")).await, full());
+
+    store.faults().heal();
+    handle.schedule(task("orders", "after")).await.unwrap();
+    finished("after").await;
+    assert!(handle.get(&name("orders"), &name("after")).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn a_store_that_fails_for_another_reason_than_room_is_not_told_as_full() {
+    let Stage { handle, store, node: _node, .. } = Stage::new(1);
+    store.faults().endure(Hardship::Failing("no permission".to_owned()));
+    let refused = handle.schedule(task("orders", "1")).await.unwrap_err();
+    assert!(matches!(&refused, Error::Unavailable(why) if why.contains("no permission")), "{refused}");
+    assert_eq!(refused.code(), "unavailable");
+    assert_eq!(handle.hardship(), Some(Hardship::Failing("no permission".to_owned())));
+    store.faults().heal();
+    assert!(is_created(&handle.schedule(task("orders", "1")).await.unwrap()));
 }

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
+use crate::backup::{BackupArgs, RestoreArgs};
 use crate::commands::{self, Connection, EXIT_CODES, Remote};
 use crate::config::{self, Overrides, Sources};
 use crate::failure::Failure;
@@ -45,9 +46,11 @@ struct Reach {
 #[allow(clippy::large_enum_variant, reason = "there is one of it, read once")]
 enum Command {
     /// Run the server.
-    Serve(Told),
+    Serve(ServeArgs),
     /// Show the settings that count, and where each came from.
     Config(ConfigArgs),
+    Backup(BackupArgs),
+    Restore(RestoreArgs),
     /// Make, list and revoke tokens.
     #[command(subcommand)]
     Token(TokenCommand),
@@ -74,6 +77,16 @@ struct Told {
 }
 
 #[derive(Args, Debug)]
+struct ServeArgs {
+    /// Open the store although confirmed tasks are lost: parts of its journal, or all of it. What is lost is told in
+    /// the log; look at it with `punctual-almanac check` before.
+    #[arg(long)]
+    force_open: bool,
+    #[command(flatten)]
+    told: Told,
+}
+
+#[derive(Args, Debug)]
 struct ConfigArgs {
     /// Only say whether they can be used, by the exit code and by what is wrong with them.
     #[arg(long)]
@@ -89,10 +102,12 @@ struct ConfigArgs {
 pub fn run() -> ExitCode {
     let Line { reach, command } = Line::parse();
     match command {
-        Command::Serve(told) => match load(told) {
-            Ok(effective) => serve::run(&effective),
+        Command::Serve(ServeArgs { told, force_open }) => match load(told) {
+            Ok(effective) => serve::run(&effective, force_open),
             Err(failure) => failure.report(),
         },
+        Command::Backup(args) => report(args.run(reach.json)),
+        Command::Restore(args) => report(args.run(reach.json)),
         Command::Config(args) => report(show_config(args, reach.json)),
         Command::Token(command) => report(command.run(reach.json)),
         Command::Store(command) => command.run(reach.json),

@@ -1,6 +1,7 @@
 //! The `punctual` binary: the server, and all commands around it.
 
 mod archive;
+mod backup;
 mod cli;
 mod commands;
 mod config;

@@ -132,7 +132,7 @@ fn an_export_can_be_imported_twice_and_changes_nothing_the_second_time() {
         let task = json!({ "topic": "e", "id": id.to_string(), "at": "2040-01-01T00:00:00Z", "body": { "n": id }, "key": "k" });
         server.post("/v1/tasks", &task).expect(201);
     }
-    ends(&server, 0, &["export", "tasks.jsonl", "--topic", "e"]);
+    ends(&server, 0, &["export", "tasks.jsonl", "--topic", "e", "--no-settings"]);
     assert_eq!(fs::read_to_string(server.directory().join("tasks.jsonl")).unwrap().lines().count(), 700);
     ends(&server, 0, &["topics", "delete", "e", "--force", "--yes"]);
     ends(&server, 0, &["import", "tasks.jsonl"]);

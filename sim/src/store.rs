@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use punctual_core::store::{
-    Batch, Bodies, Change, Claim, Fence, Fenced, Find, FindBack, Key, Owner, Position, Row, Scan, ScanBack, ShardId,
+    Batch, Bodies, Change, Claim, Fence, Fenced, Find, FindBack, Hardship, Key, Owner, Position, Row, Scan, ScanBack, ShardId,
     Store, StoreError, Table, Tally,
 };
 use punctual_core::{Millis, Name};
@@ -161,7 +161,7 @@ impl Store for FaultyStore {
         self.memory.commit(batches)
     }
 
-    fn no_room(&self) -> Option<String> {
-        self.memory.no_room()
+    fn hardship(&self) -> Option<Hardship> {
+        self.memory.hardship()
     }
 }

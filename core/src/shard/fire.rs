@@ -228,6 +228,7 @@ impl<R> Shard<R> {
         row.state.phase = Phase::Finished(ending);
         match self.kept_for(slot) {
             Some(Millis::ZERO) | None => self.desk[slot].gone = true,
+            Some(_) if !self.history.takes_rows() => self.desk[slot].gone = true,
             Some(period) => self.history.note(period, self.now),
         }
     }

@@ -263,6 +263,12 @@ impl<R> Shard<R> {
         self.now
     }
 
+    /// Whether the store is short of room, to be told before a step. Then what finishes is not kept in the history,
+    /// and what is there goes before its time, the oldest first.
+    pub fn make_room(&mut self, makes_room: bool) {
+        self.history.make_room(makes_room, self.now);
+    }
+
     /// The step is durable, and so are all before it.
     pub fn committed(&mut self, step: u64) {
         while self.in_flight.front().is_some_and(|(first, _)| *first <= step) {

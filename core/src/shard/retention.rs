@@ -3,6 +3,9 @@
 //! The rows of a table stand in the order in which they finished, and topics keep them for
 //! different times. So there is one cursor for each different time; a cursor removes the rows
 //! that are kept for its time and passes over the others.
+//!
+//! A table that has to make room gives rows up before their time, the oldest first and slowly: what is short of room
+//! for a moment is not to lose all of it.
 
 use std::collections::BTreeMap;
 
@@ -15,11 +18,16 @@ const SLICE: usize = 256;
 /// How often a cursor looks again for rows that are slower to become durable than they are kept.
 const AGAIN: Millis = Millis::from_secs(1);
 
+/// How often a cursor gives rows up that could still be kept, while room has to be made.
+const PACE: Millis = Millis(100);
+
 #[derive(Debug)]
 pub(super) struct Retention {
     table: Table,
     /// Somebody else removes the rows: there are no cursors.
     is_off: bool,
+    /// Room has to be made: rows go before their time.
+    makes_room: bool,
     cursors: BTreeMap<Millis, Cursor>,
 }
 
@@ -32,7 +40,7 @@ struct Cursor {
 
 impl Retention {
     pub fn new(table: Table) -> Retention {
-        Retention { table, is_off: false, cursors: BTreeMap::new() }
+        Retention { table, is_off: false, makes_room: false, cursors: BTreeMap::new() }
     }
 
     /// Nothing is removed, however long it is kept.
@@ -69,6 +77,19 @@ impl Retention {
         }
     }
 
+    /// From now on room has to be made, or not any more.
+    pub fn make_room(&mut self, makes_room: bool, now: Timestamp) {
+        if makes_room && !self.makes_room {
+            self.cursors.values_mut().for_each(|cursor| cursor.wake = cursor.wake.min(now));
+        }
+        self.makes_room = makes_room;
+    }
+
+    /// Whether a row is kept at all that comes now: not while room has to be made, unless somebody else removes them.
+    pub fn takes_rows(&self) -> bool {
+        self.is_off || !self.makes_room
+    }
+
     pub fn wake(&self) -> Timestamp {
         self.cursors.values().map(|cursor| cursor.wake).min().unwrap_or(Timestamp::NEVER)
     }
@@ -93,8 +114,9 @@ impl Retention {
     /// From `settled` on there may be rows that are not durable yet and were not read, so the
     /// cursor waits there; [`Timestamp::NEVER`] means that there are none.
     pub fn pass(&mut self, period: Millis, rows: &[Row], now: Timestamp, settled: Timestamp) -> usize {
+        let makes_room = self.makes_room;
         let cursor = self.cursors.get_mut(&period).expect("a cursor stays while a slice for it is read");
-        let old = |row: &&Row| row.at < settled && row.at.plus(period) <= now;
+        let old = |row: &&Row| row.at < settled && (makes_room || row.at.plus(period) <= now);
         let passed = rows.iter().take_while(old).count();
         if let Some(last) = passed.checked_sub(1).map(|index| &rows[index]) {
             cursor.from = last.position().next();
@@ -107,6 +129,9 @@ impl Retention {
             None if settled.plus(period) > now => settled.plus(period),
             Some(_) | None => now.plus(AGAIN),
         };
+        if makes_room && !rows.is_empty() {
+            cursor.wake = now.plus(PACE);
+        }
         passed
     }
 }
@@ -147,6 +172,24 @@ mod tests {
         let now = Timestamp::from_millis(20);
         assert_eq!(retention.pass(Millis(1), &[row(10, 1)], now, Timestamp::from_millis(10)), 0);
         assert_eq!(retention.wake(), now.plus(AGAIN));
+    }
+
+    #[test]
+    fn while_room_has_to_be_made_rows_go_before_their_time_and_slowly() {
+        let mut retention = Retention::new(Table::History);
+        retention.keep(Millis(100), Position::START);
+        let now = Timestamp::from_millis(30);
+        assert_eq!(retention.pass(Millis(100), &[row(10, 1), row(20, 2)], now, Timestamp::NEVER), 0);
+        assert_eq!(retention.wake(), Timestamp::from_millis(110));
+        retention.make_room(true, now);
+        assert_eq!(retention.wake(), now);
+        assert!(!retention.takes_rows());
+        assert_eq!(retention.pass(Millis(100), &[row(10, 1), row(20, 2)], now, Timestamp::NEVER), 2);
+        assert_eq!(retention.wake(), now.plus(PACE));
+        retention.make_room(false, now);
+        assert!(retention.takes_rows());
+        assert_eq!(retention.pass(Millis(100), &[row(25, 3)], now.plus(PACE), Timestamp::NEVER), 1, "its time is over");
+        assert_eq!(retention.pass(Millis(100), &[row(95, 4)], now.plus(PACE), Timestamp::NEVER), 0);
     }
 
     #[test]

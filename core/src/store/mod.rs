@@ -169,6 +169,25 @@ pub enum StoreError {
     Poisoned(String),
 }
 
+/// Why a store takes no more for now. What it holds stays, and can be read and changed. Each says what to
+/// do about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Hardship {
+    /// There is no room. It goes by itself when rows are removed, or more room is made.
+    NoRoom(String),
+    /// What has to be written cannot be, for another reason than room.
+    Failing(String),
+}
+
+impl Hardship {
+    /// Why, and what to do about it.
+    pub fn why(&self) -> &str {
+        match self {
+            Hardship::NoRoom(why) | Hardship::Failing(why) => why,
+        }
+    }
+}
+
 /// The durable, ordered home of the shards' rows. Calls block until they are done.
 ///
 /// **Reads** see exactly what was committed. They may come from any thread.
@@ -226,13 +245,13 @@ pub trait Store: Send + Sync {
     /// when the lease is over; any other is refused, also where no shard was ever claimed.
     fn commit(&self, batches: Vec<Batch>) -> Result<Vec<Result<(), Fenced>>, StoreError>;
 
-    /// Why there is no room for more, and what to do about it; `None` if there is room. Asked before
-    /// every new task, so it has to be cheap: no more than a look at what is known anyway.
+    /// What keeps the store from taking more, if anything does. Asked before every new task, so it has to
+    /// be cheap: no more than a look at what is known anyway.
     ///
     /// It is a word of warning, and commits go on. What makes room is made of changes too
     /// (acknowledging, cancelling, removing), and so is what the shards insert by themselves, so a
     /// store says that it is full while it still has room for those.
-    fn no_room(&self) -> Option<String> {
+    fn hardship(&self) -> Option<Hardship> {
         None
     }
 }

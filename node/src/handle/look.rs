@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use punctual_core::store::{Bodies, ShardId, Store, StoreError};
+use punctual_core::store::{Bodies, Hardship, ShardId, Store, StoreError};
 use punctual_core::view::{self, Listing, TaskView, Wanted};
 use punctual_core::{Ahead, Answer, Command, Name, Refused, Scope, Timestamp, Unit};
 use tokio::sync::oneshot;
@@ -102,6 +102,11 @@ impl Handle {
     pub fn ready(&self) -> Result<(), Error> {
         self.shared.check()?;
         self.shared.inboxes.iter().try_for_each(Inbox::ready)
+    }
+
+    /// What keeps the store from taking new tasks, if anything does. All else goes on.
+    pub fn hardship(&self) -> Option<Hardship> {
+        self.shared.store.hardship()
     }
 
     /// Waits until the node has stopped answering for good, and says why: a sync has failed, or a bug was met. It can

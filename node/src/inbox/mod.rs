@@ -154,6 +154,13 @@ impl Inbox {
         self.call(state)
     }
 
+    /// Lets the runner look around although nobody asks for anything.
+    pub fn wake_up(&self) {
+        let mut state = lock(&self.state);
+        state.look = true;
+        self.wake(state);
+    }
+
     /// A step is durable, and so are all before it.
     pub fn committed(&self, fence: Fence, step: u64) {
         let mut state = lock(&self.state);

@@ -1,4 +1,4 @@
-//! `export`: all tasks as lines of JSON, for a backup or for another server.
+//! `export`: settings and tasks as lines of JSON, for another server or another version.
 //!
 //! It reads page by page while tasks go on living, so it is no snapshot: what changes meanwhile may be
 //! there in its old or its new state.
@@ -17,10 +17,11 @@ use super::failure::{Failure, help};
 use super::line::is_part;
 use super::look::{PAGE, Pages, Source};
 use super::output::{counted, grouped, json_line, note};
+use super::settings_line;
 
-/// Write tasks to a file, one line of JSON for each.
+/// Write settings and tasks to a file, one line of JSON for each.
 ///
-/// Tasks that are not finished, unless told otherwise. It goes on while tasks live on, so it is no
+/// The settings of topics and queues, then tasks that are not finished, unless told otherwise. It goes on while tasks live on, so it is no
 /// snapshot. Read it back with `punctual import`.
 #[derive(Args, Debug)]
 #[command(after_help = help!("\
@@ -37,6 +38,9 @@ pub struct ExportArgs {
     /// Which tasks.
     #[arg(long, value_enum, default_value_t = Part::Live)]
     state: Part,
+    /// Leave settings of topics and queues out.
+    #[arg(long)]
+    no_settings: bool,
 }
 
 /// A part of all tasks.
@@ -56,6 +60,11 @@ pub enum Part {
 pub async fn run(args: ExportArgs, session: Session) -> Result<(), Failure> {
     let to_stdout = args.file.as_os_str() == "-";
     let mut sheet = if to_stdout { Sheet::stdout() } else { Sheet::create(&args.file)? };
+    if !args.no_settings {
+        for line in settings_line::all(&session.client, args.topic.as_deref()).await? {
+            sheet.to.write_all(&json_line(&line)?).map_err(|error| sheet.failure(error))?;
+        }
+    }
     let bar = progress(expected(&args, &session).await?, "exported");
     let mut export = Export { session: &session, topic: args.topic.clone(), seen: HashSet::new(), written: 0, bar };
     if matches!(args.state, Part::Live | Part::All) {

@@ -1,4 +1,5 @@
-//! `import`: schedules the tasks of an export, with their ids, so that a second run changes nothing.
+//! `import`: puts the settings of an export in place and schedules its tasks, with their ids, so that a second run
+//! changes nothing.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -17,6 +18,7 @@ use super::Session;
 use super::failure::{Exit, Failure, help};
 use super::line::{Kind, Line};
 use super::output::{counted, grouped, note};
+use super::settings_line::SettingsLine;
 
 /// How many tasks are sent together.
 const BATCH: usize = 500;
@@ -33,8 +35,9 @@ static SLOWED: Once = Once::new();
 /// How many refusals are told one by one.
 const TOLD: u64 = 10;
 
-/// Schedule the tasks of an export, one line of JSON for each.
+/// Schedule the tasks of an export, one line of JSON for each, with the settings of their topics and queues.
 ///
+/// A topic or queue that is there already keeps its settings.
 /// Ids, due times, headers, keys and priorities are kept. A task whose id is there already is left as
 /// it is, so an import that was cut short can be run again. A due time in the past means at once.
 #[derive(Args, Debug)]
@@ -51,6 +54,9 @@ pub struct ImportArgs {
     /// Which lines: dead letters and finished tasks would be handed out once more, so only if asked for.
     #[arg(long, value_enum, default_value_t = Part::Live)]
     state: Part,
+    /// Pass over settings of topics and queues.
+    #[arg(long)]
+    no_settings: bool,
 }
 
 /// Which lines of a file.
@@ -84,6 +90,8 @@ pub struct Imported {
     pub created: u64,
     /// Tasks that were there already.
     pub existed: u64,
+    /// Topics and queues that got their settings.
+    pub settings: u64,
     /// Lines that were not asked for.
     pub skipped: u64,
     /// Lines that cannot be used, and tasks that the server does not take.
@@ -98,6 +106,8 @@ pub async fn run(args: ImportArgs, mut session: Session) -> Result<(), Failure> 
         so_far: Imported::default(),
         bar: source.bar.clone(),
         under_way: JoinSet::new(),
+        takes_settings: !args.no_settings,
+        settings: Vec::new(),
     };
     let result = import.read(source, args.state).await;
     import.bar.finish_and_clear();
@@ -113,6 +123,9 @@ pub async fn run(args: ImportArgs, mut session: Session) -> Result<(), Failure> 
 
 fn in_words(done: &Imported) -> String {
     let mut text = format!("imported {}, {} existed already", counted(done.created, "task"), grouped(done.existed));
+    if done.settings > 0 {
+        text.push_str(&format!(", settings of {} topics and queues", grouped(done.settings)));
+    }
     if done.skipped > 0 {
         text.push_str(&format!(", {} not asked for (see --state)", grouped(done.skipped)));
     }
@@ -128,6 +141,9 @@ struct Import {
     so_far: Imported,
     bar: ProgressBar,
     under_way: JoinSet<Result<Sent, Error>>,
+    takes_settings: bool,
+    /// Those that were put in place.
+    settings: Vec<SettingsLine>,
 }
 
 /// Tasks to send together, each with the number of its line.
@@ -146,6 +162,13 @@ impl Import {
         let mut batch = Batch::with_capacity(BATCH);
         let mut bytes = 0;
         while let Some(line) = source.next()? {
+            if let Some(settings) = SettingsLine::read(&line) {
+                match settings {
+                    Ok(settings) => self.put(settings).await?,
+                    Err(bad) => self.refuse(source.number, bad),
+                }
+                continue;
+            }
             let task = match Line::read(&line) {
                 Ok(line) if !part.takes(line.kind()) => {
                     self.so_far.skipped += 1;
@@ -167,6 +190,19 @@ impl Import {
         self.send(batch).await?;
         while !self.under_way.is_empty() {
             self.hear().await?;
+        }
+        for settings in &self.settings {
+            settings.pause(&self.client).await?;
+        }
+        Ok(())
+    }
+
+    async fn put(&mut self, settings: SettingsLine) -> Result<(), Failure> {
+        if !self.takes_settings {
+            self.so_far.skipped += 1;
+        } else if settings.put(&self.client).await? {
+            self.so_far.settings += 1;
+            self.settings.push(settings);
         }
         Ok(())
     }

@@ -24,6 +24,7 @@ mod patch;
 mod queues;
 mod revoke;
 mod schedule;
+mod settings_line;
 mod show;
 #[cfg(test)]
 mod tests;

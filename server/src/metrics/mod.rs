@@ -68,6 +68,7 @@ impl Metrics {
         let timings = self.handle.timings(&names);
         let snapshot = Snapshot {
             is_ready: self.handle.ready().is_ok(),
+            hardship: self.handle.hardship(),
             now: self.handle.now(),
             clock_steps: self.clock.steps(),
             usage: self.almanac.usage(),

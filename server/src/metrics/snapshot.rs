@@ -6,6 +6,7 @@ use punctual_almanac::Usage;
 use punctual_beanstalk::answer::Word;
 use punctual_beanstalk::counters::Counters;
 use punctual_beanstalk::kind::Kind;
+use punctual_core::store::Hardship;
 use punctual_core::{Name, QueueView, Reason, Timestamp, TopicCounts, Total};
 use punctual_http::Exposition;
 use punctual_node::{Buckets, Happened, Stats, Timing};
@@ -17,6 +18,7 @@ use super::shown::OTHER;
 #[derive(Debug)]
 pub struct Snapshot {
     pub is_ready: bool,
+    pub hardship: Option<Hardship>,
     pub now: Timestamp,
     /// Forward, and back.
     pub clock_steps: (u64, u64),
@@ -53,6 +55,13 @@ impl Snapshot {
     fn node(&self, page: &mut Page) {
         page.info("build", "What is running.", &[("version", env!("CARGO_PKG_VERSION"))]);
         page.gauge("ready", "1 if the node answers, as /readyz says.", None, u64::from(self.is_ready));
+        let reasons = [
+            ("no-room", matches!(self.hardship, Some(Hardship::NoRoom(_)))),
+            ("failing", matches!(self.hardship, Some(Hardship::Failing(_)))),
+        ];
+        let degraded: Rows<1> = reasons.map(|(reason, is_so)| ([reason.to_owned()], u64::from(is_so))).into();
+        let about = "1 if the store takes no new tasks for this reason, as /readyz says.";
+        page.gauges("degraded", about, None, ["reason"], &degraded);
         let up = self.now.as_millis().saturating_sub(self.stats.started_at.as_millis()) / 1_000;
         page.gauge("uptime", "How long the node has been running.", Some(Unit::Seconds), up);
         let (forward, back) = self.clock_steps;

@@ -21,6 +21,8 @@ use crate::config::Config;
 use crate::failure::Failure;
 use crate::private_file::replace;
 
+const SECRET: &str = "secret";
+
 /// The data directory of a server.
 pub struct DataDirectory {
     path: PathBuf,
@@ -35,8 +37,9 @@ impl DataDirectory {
         Ok(DataDirectory { path: path.to_owned() })
     }
 
-    /// Opens the store, or begins one.
-    pub fn open_almanac(&self, config: &Config, clock: Arc<dyn Clock>) -> Result<Almanac, Failure> {
+    /// Opens the store, or begins one. One that was there and is gone, or has lost confirmed tasks, is opened only
+    /// if `force` says so, and what is lost is logged.
+    pub fn open_almanac(&self, config: &Config, clock: Arc<dyn Clock>, force: bool) -> Result<Almanac, Failure> {
         let place = self.path.join("almanac");
         let disk = Directory::open(&place).map_err(|error| {
             let place = place.display();
@@ -50,17 +53,27 @@ impl DataDirectory {
             segment: defaults.segment.min(journal),
             reserve: config.store.reserve.0,
             sync: config.store.sync,
+            // The secret is made when there is a store, so where it is, there was one.
+            must_exist: self.path.join(SECRET).exists(),
+            accepts_loss: force,
             ..defaults
         };
-        Almanac::open(Arc::new(disk), settings, clock).map_err(|error| match error {
+        let almanac = Almanac::open(Arc::new(disk), settings, clock).map_err(|error| match error {
             OpenError::Io { what, error } => trouble(&what, &error),
+            error if error.is_loss() => Failure::Failed(format!(
+                "{error}. `punctual serve --force-open` goes on without what is lost, and says what that is"
+            )),
             error => Failure::failed(error),
-        })
+        })?;
+        for loss in almanac.losses() {
+            tracing::error!(loss, "the store has lost confirmed tasks, and was told to go on without them");
+        }
+        Ok(almanac)
     }
 
     /// What vouches for leases; made at the first start.
     pub fn secret(&self) -> Result<[u8; 32], Failure> {
-        let path = self.path.join("secret");
+        let path = self.path.join(SECRET);
         match fs::read(&path) {
             Ok(bytes) => <[u8; 32]>::try_from(bytes).map_err(|bytes| {
                 let (path, length) = (path.display(), bytes.len());

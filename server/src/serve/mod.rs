@@ -46,14 +46,14 @@ use watchman::{BeanstalkDoor, Stop, Watchman};
 /// How long work that was left behind in the runtime may take to end.
 const LEFTOVERS: Duration = Duration::from_secs(1);
 
-/// Runs the server until it is told to stop.
-pub fn run(effective: &Effective) -> ExitCode {
+/// Runs the server until it is told to stop. `force_open`: also on a store that has lost confirmed tasks.
+pub fn run(effective: &Effective, force_open: bool) -> ExitCode {
     let config = &effective.config;
     let begun = Export::from(config).and_then(|traced| {
         let (export, spans) = traced.unzip();
         logs::start(config.log.format, &config.log.level, spans).map(|()| export)
     });
-    let served = begun.map_err(Failure::Usage).and_then(|export| serve(effective, export));
+    let served = begun.map_err(Failure::Usage).and_then(|export| serve(effective, force_open, export));
     match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) if config.log.format == LogFormat::Json => failure.log(),
@@ -61,7 +61,7 @@ pub fn run(effective: &Effective) -> ExitCode {
     }
 }
 
-fn serve(effective: &Effective, export: Option<Export>) -> Result<(), Failure> {
+fn serve(effective: &Effective, force_open: bool, export: Option<Export>) -> Result<(), Failure> {
     let config = &effective.config;
     let runtime = runtime(config)?;
     open_files::allow(config);
@@ -80,7 +80,7 @@ fn serve(effective: &Effective, export: Option<Export>) -> Result<(), Failure> {
     }
     let data = DataDirectory::open(&config.data)?;
     let clock = Arc::new(clock(config));
-    let almanac = Arc::new(data.open_almanac(config, Arc::clone(&clock) as _)?);
+    let almanac = Arc::new(data.open_almanac(config, Arc::clone(&clock) as _, force_open)?);
     let node = start_node(config, &almanac, Arc::clone(&clock) as _)?;
 
     let beanstalk = match beanstalk {

@@ -1,6 +1,7 @@
 //! What the server looks after while it runs: signals, the file of tokens, and whether the node is well.
 
 use std::fs;
+use std::io;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -49,6 +50,7 @@ impl Watchman {
         rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut seen = self.tokens_changed_at();
         let mut is_well = true;
+        let mut is_troubled = false;
         loop {
             tokio::select! {
                 asked = signals.next() => match asked {
@@ -68,6 +70,7 @@ impl Watchman {
                         self.reload_tokens();
                     }
                     is_well = self.look_at_node(is_well);
+                    is_troubled = self.look_at_store(is_troubled);
                 }
             }
         }
@@ -84,7 +87,12 @@ impl Watchman {
     }
 
     fn tokens_changed_at(&self) -> Option<SystemTime> {
-        fs::metadata(self.tokens.path()).and_then(|metadata| metadata.modified()).ok()
+        match fs::metadata(self.tokens.path()).and_then(|metadata| metadata.modified()) {
+            Ok(changed) => Some(changed),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            // That it cannot be looked at is news, too.
+            Err(_) => Some(SystemTime::UNIX_EPOCH),
+        }
     }
 
     fn reload_tokens(&self) {
@@ -100,6 +108,12 @@ impl Watchman {
                 tracing::warn!(%file, "the file of tokens is gone; what was read stays in force until a restart");
             }
             Ok(None) => {}
+            // Tokens were made, though not for this server to read: nobody is let in until they can be.
+            Err(error) if self.access.is_open() => {
+                tracing::error!(%error, "there are tokens now, and none can be read: nobody is let in");
+                self.access.replace(Vec::new());
+                self.close_beanstalk();
+            }
             Err(error) => tracing::error!(%error, "the tokens stay as they were"),
         }
     }
@@ -121,6 +135,19 @@ impl Watchman {
             Ok(()) => tracing::info!("certificate and key were read again; new connections get them"),
             Err(error) => tracing::error!(error, "the certificate stays as it was"),
         }
+    }
+
+    /// Logs when the store takes no new tasks any more, and when it does so again.
+    fn look_at_store(&self, was_troubled: bool) -> bool {
+        let hardship = self.handle.hardship();
+        match (&hardship, was_troubled) {
+            (Some(hardship), false) => {
+                tracing::error!(why = hardship.why(), "no new tasks are taken; /readyz says so too");
+            }
+            (None, true) => tracing::info!("new tasks are taken again"),
+            _ => {}
+        }
+        hardship.is_some()
     }
 
     /// Logs when the node stops or begins to answer.

@@ -9,13 +9,14 @@
 
 use std::any::Any;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use punctual_core::store::{
-    Batch, Bodies, Claim, Fence, Fenced, Find, FindBack, Key, Owner, Position, Row, Scan, ScanBack, ShardId, Store,
+    Batch, Bodies, Claim, Fence, Fenced, Find, FindBack, Hardship, Key, Owner, Position, Row, Scan, ScanBack, ShardId, Store,
     StoreError, Tally,
 };
 use punctual_core::{Clock, Millis, Name};
@@ -24,12 +25,13 @@ use crate::blocks::Blocks;
 use crate::config::{Config, Sync, Tending};
 use crate::disk::Disk;
 use crate::error::OpenError;
-use crate::journal::Journal;
+use crate::journal::{Journal, Reach, Reached};
 use crate::keeper::Desk;
 use crate::lock::lock;
 use crate::open;
 use crate::payload::{write_batch, write_claim};
 use crate::read::Reader;
+use crate::setback::Setback;
 use crate::state::{ApplyError, State};
 
 /// How long a commit waits at most while the keeper is behind, but not so far that memory runs out.
@@ -83,9 +85,21 @@ pub(crate) struct Shared {
     pub closing: AtomicBool,
     /// Why nothing can be trusted any more.
     pub poison: OnceLock<String>,
+    /// How many bytes telling all recent rows again would take; to look at without a lock.
+    pub living: AtomicU64,
     /// What keeps the keeper from its work, if anything does.
-    pub trouble: Mutex<Option<String>>,
+    pub hardship: Mutex<Option<Hardship>>,
     pub is_troubled: AtomicBool,
+    /// Whether the disk had so much room, when it was last looked at, that none need be set aside.
+    pub has_plenty: AtomicBool,
+    /// How many rounds the keeper has made.
+    pub rounds: AtomicU64,
+    /// Where it is noted how far the journal reaches; none in an almanac of an older version on a full disk.
+    pub reach: Mutex<Option<Reach>>,
+    /// The latest segment for which that was done.
+    pub noted_segment: AtomicU64,
+    /// What was lost and is done without.
+    pub losses: Vec<String>,
     /// Keeps other processes out.
     pub _held: Box<dyn Any + Send + std::marker::Sync>,
 }
@@ -100,6 +114,14 @@ impl Almanac {
     /// Opens the almanac in a directory, or begins one there. The clock tells when leases on shards end.
     pub fn open(disk: Arc<dyn Disk>, config: Config, clock: Arc<dyn Clock>) -> Result<Almanac, OpenError> {
         let shared = Arc::new(open::open(disk, config, clock)?);
+        shared.look_for_room();
+        shared.clear_the_way();
+        if !shared.losses.is_empty() {
+            // What cannot be read any more is not to be met again.
+            let settled = shared.tend(true).map_err(io::Error::other);
+            settled.map_err(OpenError::io("what is left could not be written"))?;
+            shared.forget_lost();
+        }
         // From here on, what has been started is stopped if something goes wrong.
         let mut almanac = Almanac { shared: Arc::clone(&shared), threads: Vec::new() };
         if shared.config.tending == Tending::Thread {
@@ -133,6 +155,11 @@ impl Almanac {
             journal_bytes: segments,
             free_segments,
         }
+    }
+
+    /// What was lost when it was opened and is done without, if [`Config::accepts_loss`] says so.
+    pub fn losses(&self) -> &[String] {
+        &self.shared.losses
     }
 
     /// Moves all recent rows into a run now, though it is not due yet.
@@ -182,7 +209,9 @@ impl Drop for Almanac {
         if self.shared.poison.get().is_none() {
             // With this, damage to the last record would be noticed at the next opening. If it cannot
             // be written, nothing is lost.
-            _ = lock(&self.shared.journal).mark();
+            let mut journal = lock(&self.shared.journal);
+            _ = journal.mark();
+            self.shared.note_reach(journal.reached());
         }
     }
 }
@@ -212,9 +241,22 @@ impl Shared {
         StoreError::Poisoned(self.poison.get_or_init(|| why).clone())
     }
 
-    pub fn note_trouble(&self, trouble: Option<String>) {
-        self.is_troubled.store(trouble.is_some(), Ordering::Relaxed);
-        *lock(&self.trouble) = trouble;
+    pub fn has_reach(&self) -> bool {
+        lock(&self.reach).is_some()
+    }
+
+    /// Notes how far the journal reaches. If that fails, less will be missed should it be lost, and nothing else.
+    pub fn note_reach(&self, reached: Reached) {
+        let mut reach = lock(&self.reach);
+        let Some(reach) = reach.as_mut().filter(|reach| reach.noted() != reached) else { return };
+        if reached.sequence >= reach.noted().sequence && reach.write(reached).is_ok() {
+            self.noted_segment.store(reached.segment, Ordering::Relaxed);
+        }
+    }
+
+    pub fn note_hardship(&self, hardship: Option<Hardship>) {
+        self.is_troubled.store(hardship.is_some(), Ordering::Relaxed);
+        *lock(&self.hardship) = hardship;
     }
 
     pub fn wake_keeper(&self) {
@@ -232,16 +274,27 @@ impl Shared {
     /// Writes a record, makes it durable and applies it.
     fn record(&self, journal: &mut Journal, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), StoreError> {
         let _vigil = Vigil(self);
-        journal.append(write).map_err(|error| self.append_failed(error))?;
+        let kept = self.kept();
+        journal.append(kept, write).map_err(|error| self.append_failed(error))?;
+        if let Some(error) = journal.take_lacking() {
+            let setback = Setback::io("a segment of the journal could not be made")(error);
+            self.note_hardship(setback.hardship());
+        }
         if self.config.sync == Sync::Always {
             journal.sync().map_err(|error| self.poison(format!("the journal could not be synced: {error}")))?;
+        }
+        // A segment that is begun will be missed if it goes, whatever happens next.
+        let reached = journal.reached();
+        if reached.segment != self.noted_segment.load(Ordering::Relaxed) {
+            self.note_reach(reached);
         }
         let mut state = lock(&self.state);
         state.apply(journal.payload(), &self.blocks).map_err(|error| self.apply_failed(error))?;
         self.recent_bytes.store(state.active.bytes(), Ordering::Relaxed);
+        self.living.store(state.living(), Ordering::Relaxed);
         let is_frozen = state.frozen.is_some();
         drop(state);
-        if (!is_frozen && self.is_due(journal)) || journal.free() < self.config.reserve_segments() {
+        if (!is_frozen && self.is_due(journal)) || self.is_worth_waking(journal, kept) {
             self.wake_keeper();
         }
         Ok(())
@@ -255,6 +308,14 @@ impl Shared {
             )),
             error => self.apply_failed(error),
         }
+    }
+
+    /// Whether the keeper is to see to free segments before its next round.
+    fn is_worth_waking(&self, journal: &Journal, kept: usize) -> bool {
+        // In hard times it has tried, and looks again by itself, until nothing but the last part is left.
+        let is_hard = self.is_troubled.load(Ordering::Relaxed);
+        let least = if is_hard { self.to_retell() + 1 } else { kept.max(self.config.reserve_segments()) };
+        journal.free() <= least
     }
 
     fn apply_failed(&self, error: ApplyError) -> StoreError {
@@ -288,8 +349,9 @@ impl Shared {
                 if over < 2 * limit + self.config.reserve as usize {
                     break;
                 }
-                let trouble = lock(&self.trouble).clone().unwrap_or_default();
-                return Err(StoreError::Unavailable(format!("recent rows cannot be moved to disk: {trouble}")));
+                let hardship = lock(&self.hardship).clone();
+                let why = hardship.as_ref().map_or("", Hardship::why);
+                return Err(StoreError::Unavailable(format!("recent rows cannot be moved to disk: {why}")));
             }
             signals.wake = true;
             self.bell.notify_one();
@@ -301,12 +363,11 @@ impl Shared {
 }
 
 impl Store for Almanac {
-    fn no_room(&self) -> Option<String> {
+    fn hardship(&self) -> Option<Hardship> {
         if !self.shared.is_troubled.load(Ordering::Relaxed) {
             return None;
         }
-        let trouble = lock(&self.shared.trouble).clone()?;
-        Some(format!("{trouble}; make room on the disk. Acknowledging and cancelling still work"))
+        lock(&self.shared.hardship).clone()
     }
 
     fn claim(&self, shard: ShardId, node: &Name, lease: Millis) -> Result<Claim, StoreError> {
@@ -380,6 +441,7 @@ impl Store for Almanac {
     fn commit(&self, batches: Vec<Batch>) -> Result<Vec<Result<(), Fenced>>, StoreError> {
         let shared = &*self.shared;
         shared.hold_back()?;
+        shared.leave_room()?;
         let mut journal = lock(&shared.journal);
         shared.check()?;
         let verdicts: Vec<Result<(), Fenced>> = {

@@ -34,6 +34,8 @@ pub(crate) struct Plan {
     pub runs: Vec<(u16, Shelved)>,
     /// How large a run is that is left alone while most of it lives.
     pub full_size: u64,
+    /// Whether rows of other runs are carried along; not if there is no room for them.
+    pub carries: bool,
 }
 
 /// What has been bound.
@@ -171,12 +173,18 @@ impl Binder<'_> {
 const LENDER: &str = "a run stays on the shelf while a body is borrowed from it";
 
 impl Plan {
+    /// About how many bytes would be carried along.
+    pub fn carried_bytes(&self) -> u64 {
+        self.to_carry().into_iter().map(|(_, shelved)| living_bytes(shelved)).sum()
+    }
+
     /// The runs whose living rows are to be carried over: those that are mostly dead, and small ones
     /// as long as each is no larger than all that is smaller together. So a row is carried over a
     /// few times at most before it stands in a run that is left alone.
     fn to_carry(&self) -> Vec<&(u16, Shelved)> {
-        let living_bytes =
-            |shelved: &Shelved| shelved.run.row_bytes() * shelved.living() / u64::from(shelved.run.rows()).max(1);
+        if !self.carries {
+            return Vec::new();
+        }
         let mut by_size: Vec<(u64, &(u16, Shelved))> = self
             .runs
             .iter()
@@ -201,6 +209,11 @@ impl Plan {
         }
         carried
     }
+}
+
+/// About how many bytes the living rows of a run have.
+fn living_bytes(shelved: &Shelved) -> u64 {
+    shelved.run.row_bytes() * shelved.living() / u64::from(shelved.run.rows()).max(1)
 }
 
 /// The rows of a table of the frozen layer, in time order. They are fetched leaf by leaf, so that

@@ -50,6 +50,11 @@ pub struct Config {
     pub sync: Sync,
     /// Who moves rows from the journal into runs.
     pub tending: Tending,
+    /// Whether there was an almanac in this directory before, so that an empty one has lost it.
+    pub must_exist: bool,
+    /// Whether it is opened although records of the journal are lost that were confirmed, without these and all
+    /// that came after them; also if it must exist and does not. [`Almanac::losses`](crate::Almanac::losses) says what that was.
+    pub accepts_loss: bool,
 }
 
 impl Default for Config {
@@ -61,6 +66,8 @@ impl Default for Config {
             reserve: 32 << 20,
             sync: Sync::Always,
             tending: Tending::Thread,
+            must_exist: false,
+            accepts_loss: false,
         }
     }
 }

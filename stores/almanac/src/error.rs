@@ -4,6 +4,8 @@ use std::io;
 
 use punctual_core::store::StoreError;
 
+use crate::journal::SegmentFile;
+
 /// Why an almanac did not open.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -26,6 +28,14 @@ pub enum OpenError {
     /// The files hold something else than what was written.
     #[error(transparent)]
     Damaged(#[from] Damage),
+    /// There was an almanac, and it is gone.
+    #[error(
+        "there is no store in {place}, though there was one: restore it from a backup, or mount the disk that it is on"
+    )]
+    Gone {
+        /// The directory.
+        place: String,
+    },
     /// The operating system refused.
     #[error("{what}: {error}")]
     Io {
@@ -40,11 +50,25 @@ pub enum OpenError {
 }
 
 impl OpenError {
+    /// Whether it would open without what is lost, see [`Config::accepts_loss`](crate::Config::accepts_loss).
+    pub fn is_loss(&self) -> bool {
+        match self {
+            OpenError::Gone { .. } => true,
+            OpenError::Damaged(damage) => SegmentFile::is_one(&damage.file),
+            _ => false,
+        }
+    }
+
     /// For `map_err`: what was tried when the operating system refused.
     pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> OpenError {
         let what = what.into();
         move |error| OpenError::Io { what, error }
     }
+}
+
+/// Whether the system refused for lack of room.
+pub(crate) fn is_no_room(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 /// A file does not hold what was written to it.

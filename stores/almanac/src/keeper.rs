@@ -5,7 +5,6 @@
 //! manifest is durable.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -15,16 +14,19 @@ use punctual_core::store::{Position, StoreError};
 use crate::adopt::{adopt, forget_keys};
 use crate::almanac::{Shared, Vigil};
 use crate::binding::{BindError, Binder, Bound, Plan};
-use crate::config::Config;
+use crate::error::is_no_room;
 use crate::journal::{AppendError, Journal, SegmentFile};
 use crate::lock::lock;
-use crate::manifest::{Manifest, RunEntry, Tallies};
+use crate::manifest::{Manifest, Tallies};
 use crate::recent::Frozen;
+use crate::retell::dead_bytes;
+use crate::room::need_of;
 use crate::run::file_name;
+use crate::setback::Setback;
 use crate::shelf::Shelved;
 
-/// How many segments are kept free beside the reserve.
-const SPARE: usize = 2;
+/// How often recent rows are told again at most before the keeper looks around.
+const RETELLINGS: usize = 2;
 /// How often the keeper looks around when nobody calls it.
 const ROUND: Duration = Duration::from_secs(1);
 /// After so many rounds in which hardly anything came, recent rows are bound although there is room for
@@ -41,17 +43,24 @@ pub(crate) struct Desk {
     next_run: u64,
     /// By run and first block of a table: up to which block the room was given back.
     given_back: BTreeMap<(u64, usize), usize>,
+    /// How many bytes of rows in runs were dead when their room was last given back.
+    pub dead_bytes: u64,
 }
 
 impl Desk {
     pub fn starting_with(next_run: u64) -> Desk {
-        Desk { open: None, next_run, given_back: BTreeMap::new() }
+        Desk { open: None, next_run, given_back: BTreeMap::new(), dead_bytes: 0 }
+    }
+
+    /// The number of the next run.
+    pub fn next_run(&self) -> u64 {
+        self.next_run
     }
 
     /// Gives the room of dead rows back to the disk, at the beginning of each table of each run:
     /// rows die in the order of their times. Nothing refers to them any more, since they were dead
     /// before the journal that counts begins.
-    fn give_back(&mut self, runs: &[(u16, Shelved)], retired: &[(u16, Shelved)]) {
+    pub fn give_back(&mut self, runs: &[(u16, Shelved)], retired: &[(u16, Shelved)]) {
         for (place, then) in runs {
             let number = then.run.number();
             if retired.iter().any(|(gone, _)| gone == place) {
@@ -130,24 +139,62 @@ impl Shared {
         let _vigil = Vigil(self);
         self.check()?;
         self.sync_journal()?;
-        let room = self.refill();
-        let result = loop {
+        let reached = lock(&self.journal).reached();
+        self.note_reach(reached);
+        let mut round = self.round(&mut desk, forced);
+        // Without room, what is dead gives some back, and it goes on; but not for ever in one go.
+        for _ in 0..RETELLINGS {
+            if !round.lacks_room() || !self.is_worth_retelling(&desk) {
+                break;
+            }
+            match self.retell(&mut desk) {
+                Ok(()) => round = self.round(&mut desk, forced),
+                Err(Setback::Store(error @ StoreError::Poisoned(_))) => return Err(error),
+                // What was wrong before is what is wrong.
+                Err(_) => break,
+            }
+        }
+        self.note_hardship(round.setback().and_then(Setback::hardship));
+        self.rounds.fetch_add(1, Ordering::Relaxed);
+        self.calm.notify_all();
+        Ok(round.bound?)
+    }
+
+    fn round(&self, desk: &mut Desk, forced: bool) -> Round {
+        self.look_for_room();
+        let refilled = self.refill();
+        let bound = self.bind_what_is_due(desk, forced);
+        let refilled = if bound.is_ok() { refilled.and_then(|()| self.refill()) } else { refilled };
+        Round { bound, refilled }
+    }
+
+    fn bind_what_is_due(&self, desk: &mut Desk, forced: bool) -> Result<(), Setback> {
+        loop {
             if desk.open.is_none() {
-                if !forced && !self.is_due(&lock(&self.journal)) {
-                    break Ok(());
+                if !forced && !self.is_due(&lock(&self.journal)) && !self.is_due_early() {
+                    return Ok(());
                 }
                 desk.open = Some(self.freeze(desk.next_run)?);
             }
-            let finished = self.finish(&mut desk);
+            let finished = self.finish(desk);
             self.calm.notify_all();
             if finished.is_err() || forced {
-                break finished;
+                return finished;
             }
-        };
-        let room = if result.is_ok() { room.and_then(|()| self.refill()) } else { room };
-        let trouble = result.as_ref().map_err(ToString::to_string).and(room.map_err(|error| error.to_string()));
-        self.note_trouble(trouble.err());
-        result
+        }
+    }
+
+    /// Whether recent rows, with the bodies that are still in runs, would soon be too large for a run that
+    /// there is room for.
+    fn is_due_early(&self) -> bool {
+        if !self.is_short_of_room() {
+            return false;
+        }
+        let room = self.room_to_bind();
+        let state = lock(&self.state);
+        let runs: Vec<(u16, Shelved)> = state.shelf.runs().map(|(place, run)| (place, run.clone())).collect();
+        let need = need_of(state.active.rows(), &runs);
+        need >= self.config.segment && need <= room && need >= room / 2
     }
 
     /// Makes what was written durable, if that is not done with each commit.
@@ -167,20 +214,8 @@ impl Shared {
         self.recent_bytes.load(Ordering::Relaxed) >= self.config.recent() || journal.bytes() >= self.config.journal
     }
 
-    /// Keeps free segments ready.
-    fn refill(&self) -> io::Result<()> {
-        let wanted = self.config.reserve_segments() + SPARE;
-        while lock(&self.journal).free() < wanted {
-            // The name is taken with the lock held: a commit that finds no free segment makes one meanwhile.
-            let name = lock(&self.journal).fresh_name();
-            let segment = SegmentFile::create_written(&self.disk, name, self.config.segment)?;
-            lock(&self.journal).add_free(segment);
-        }
-        Ok(())
-    }
-
     /// Freezes the active layer: from here on, what is committed belongs to the next one.
-    fn freeze(&self, next_run: u64) -> Result<Checkpoint, StoreError> {
+    fn freeze(&self, next_run: u64) -> Result<Checkpoint, Setback> {
         let mut journal = lock(&self.journal);
         journal.close().map_err(|error| self.append_failed(error))?;
         let mut state = lock(&self.state);
@@ -197,21 +232,23 @@ impl Shared {
             runs: Vec::new(),
             fences: state.fences.iter().map(|(shard, fence)| (*shard, *fence)).collect(),
             tallies: Arc::clone(&state.tallies),
+            has_reach: self.has_reach(),
         };
-        let plan = Plan { rows, runs, full_size: self.config.recent() as u64 };
+        let plan = Plan { rows, runs, full_size: self.config.recent() as u64, carries: true };
         Ok(Checkpoint { plan, manifest, bound: None })
     }
 
     /// Brings the open checkpoint to its end.
-    fn finish(&self, desk: &mut Desk) -> Result<(), StoreError> {
+    fn finish(&self, desk: &mut Desk) -> Result<(), Setback> {
         let checkpoint = desk.open.as_mut().expect("the caller has opened one");
         if checkpoint.bound.is_none() {
+            checkpoint.plan.carries = self.make_room_for(&checkpoint.plan)?;
             let binder = Binder { disk: &*self.disk, state: &self.state, blocks: &self.blocks, closing: &self.closing };
             let bound = binder.bind(&checkpoint.plan, desk.next_run).map_err(bind_failed)?;
             checkpoint.complete(&bound);
             checkpoint.bound = Some(bound);
         }
-        self.replace_manifest(&checkpoint.manifest)?;
+        self.replace_manifest(&checkpoint.manifest, || lock(&self.journal).give_up_free())?;
         desk.next_run += 1;
         let Checkpoint { plan, manifest, bound } = desk.open.take().expect("it was just there");
         let bound = bound.expect("it was just bound");
@@ -221,50 +258,79 @@ impl Shared {
         let Plan { rows, runs, .. } = plan;
         drop(rows);
         let spare = frozen.and_then(|frozen| frozen.emptied(self.config.recent()));
-        lock(&self.state).spare = spare;
-        for (place, run) in &retired {
+        let mut state = lock(&self.state);
+        state.spare = spare;
+        self.living.store(state.living(), Ordering::Relaxed);
+        // The room of these comes back below.
+        desk.dead_bytes = dead_bytes(&state);
+        drop(state);
+        self.retire(&retired);
+        let surplus = lock(&self.journal).release(manifest.first_segment, self.worth_keeping());
+        self.remove_segments(surplus);
+        desk.give_back(&runs, &retired);
+        Ok(())
+    }
+
+    /// Lets an unfinished checkpoint go: what it was to bind will be recent again.
+    pub fn abandon_checkpoint(&self, desk: &mut Desk) {
+        if let Some(Checkpoint { bound: Some(_), .. }) = desk.open.take() {
+            // If it cannot be removed now, the next opening does it.
+            _ = self.disk.remove(&file_name(desk.next_run));
+        }
+    }
+
+    /// Removes runs that the manifest does not name any more.
+    pub fn retire(&self, retired: &[(u16, Shelved)]) {
+        for (place, run) in retired {
             // Entries that cannot be found again stay, and the place with them: they are passed over.
             _ = forget_keys(&self.state, *place, run);
             self.blocks.forget(run.run.number());
             // What cannot be removed now is removed at the next opening.
             _ = self.disk.remove(&file_name(run.run.number()));
         }
-        let keep = free_segments(&self.config);
-        let surplus = lock(&self.journal).release(manifest.first_segment, keep);
+    }
+
+    pub fn remove_segments(&self, surplus: Vec<SegmentFile>) {
         for segment in surplus {
             _ = self.disk.remove(&segment.name);
         }
-        desk.give_back(&runs, &retired);
-        Ok(())
     }
 
-    /// Makes the manifest the one that counts.
-    fn replace_manifest(&self, manifest: &Manifest) -> Result<(), StoreError> {
-        let unavailable =
-            |error: io::Error| StoreError::Unavailable(format!("the manifest could not be replaced: {error}"));
+    /// Makes the manifest the one that counts. Without room for it, it is written over a free segment.
+    pub fn replace_manifest(
+        &self,
+        manifest: &Manifest,
+        free: impl FnOnce() -> Option<SegmentFile>,
+    ) -> Result<(), Setback> {
+        let failed = || Setback::io("the manifest could not be replaced");
         // The new run's name is durable before the manifest names it.
-        self.disk.sync().map_err(unavailable)?;
-        manifest.store(&*self.disk).map_err(unavailable)?;
+        self.disk.sync().map_err(failed())?;
+        let mut stored = manifest.store(&*self.disk);
+        if stored.as_ref().is_err_and(is_no_room)
+            && let Some(segment) = free()
+        {
+            stored = manifest.store_over(&*self.disk, &segment.name);
+        }
+        stored.map_err(failed())?;
         // From here on, either manifest may be the one that is found after a crash. Both are right,
         // but without this sync it is not known when the old one's files may go.
         let synced = self.disk.sync();
-        synced.map_err(|error| self.poison(format!("the directory could not be synced: {error}")))
+        synced.map_err(|error| Setback::Store(self.poison(format!("the directory could not be synced: {error}"))))
     }
 
     pub fn append_failed(&self, error: AppendError) -> StoreError {
         match error {
-            AppendError::Full(error) => {
-                let what = match error.kind() {
-                    io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                        format!("the journal has no room: {error}; free some disk space")
-                    }
-                    _ => format!("the journal has no room, and none can be made: {error}"),
-                };
-                self.note_trouble(Some(what.clone()));
-                StoreError::Unavailable(what)
+            AppendError::Full(error) => self.not_appended(Setback::NoRoom(format!("the journal has no room: {error}"))),
+            AppendError::Unmade(error) => {
+                self.not_appended(Setback::Failing(format!("a segment of the journal could not be made: {error}")))
             }
             AppendError::Unknown(error) => self.poison(format!("the journal could not be written: {error}")),
         }
+    }
+
+    fn not_appended(&self, setback: Setback) -> StoreError {
+        self.note_hardship(setback.hardship());
+        setback.into()
     }
 }
 
@@ -293,17 +359,11 @@ impl Quiet {
 impl Checkpoint {
     /// Enters what was bound into the manifest.
     fn complete(&mut self, bound: &Bound) {
-        let entry = |run: &Shelved| RunEntry {
-            number: run.run.number(),
-            rows: run.run.rows(),
-            bytes: run.run.file_bytes(),
-            deaths: Arc::clone(&run.deaths),
-        };
         self.manifest.runs =
-            self.plan.runs.iter().filter(|run| !bound.replaces(run)).map(|(_, run)| entry(run)).collect();
+            self.plan.runs.iter().filter(|run| !bound.replaces(run)).map(|(_, run)| run.entry()).collect();
         if let Some(run) = &bound.run {
             let run = Shelved { run: Arc::clone(run), deaths: Arc::default() };
-            self.manifest.runs.push(entry(&run));
+            self.manifest.runs.push(run.entry());
         }
         let mut tallies: Tallies = (*self.manifest.tallies).clone();
         for (tally, delta) in self.plan.rows.tallies() {
@@ -314,15 +374,27 @@ impl Checkpoint {
     }
 }
 
-/// How many free segments are worth keeping: as many as the journal takes while it grows.
-fn free_segments(config: &Config) -> usize {
-    config.reserve_segments() + SPARE + usize::try_from(config.journal / config.segment).unwrap_or(usize::MAX)
+fn bind_failed(error: BindError) -> Setback {
+    match error {
+        BindError::Read(error) => Setback::Store(error.into()),
+        BindError::Write(error) => Setback::io("a run could not be written")(error),
+        BindError::Closing => Setback::Store(StoreError::Unavailable(error.to_string())),
+    }
 }
 
-fn bind_failed(error: BindError) -> StoreError {
-    match error {
-        BindError::Read(error) => error.into(),
-        error => StoreError::Unavailable(error.to_string()),
+/// What came of a round of the keeper's.
+struct Round {
+    bound: Result<(), Setback>,
+    refilled: Result<(), Setback>,
+}
+
+impl Round {
+    fn setback(&self) -> Option<&Setback> {
+        self.bound.as_ref().err().or(self.refilled.as_ref().err())
+    }
+
+    fn lacks_room(&self) -> bool {
+        [&self.bound, &self.refilled].into_iter().any(|done| done.as_ref().is_err_and(Setback::is_no_room))
     }
 }
 

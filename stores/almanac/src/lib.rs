@@ -13,6 +13,7 @@
 mod address;
 mod adopt;
 mod almanac;
+mod backup;
 mod binding;
 mod blocks;
 mod config;
@@ -28,12 +29,16 @@ mod open;
 mod payload;
 mod read;
 mod recent;
+mod retell;
+mod room;
 mod row;
 mod run;
+mod setback;
 mod shelf;
 mod state;
 
 pub use almanac::{Almanac, Usage};
+pub use backup::{Backup, backup};
 pub use config::{Config, Sync, Tending};
 pub use disk::{Call, Directory, Disk, Fault, File, ReadOnlyDirectory, SimulatedDisk};
 pub use error::{Damage, OpenError};

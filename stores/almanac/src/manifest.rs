@@ -31,8 +31,8 @@ pub(crate) const NEW: &str = "manifest.new";
 const MAGIC: &[u8; 8] = b"PUNCMANI";
 const HEAD: usize = 24;
 
-/// The newest version that can be read, and the one that is written.
-const VERSION: u32 = 1;
+/// The newest version that can be read. One of version 2 vouches for it that how far the journal reaches is noted.
+const VERSION: u32 = 2;
 
 pub(crate) type Tallies = BTreeMap<(ShardId, Tally), i64>;
 
@@ -47,6 +47,8 @@ pub(crate) struct Manifest {
     pub runs: Vec<RunEntry>,
     pub fences: Vec<(ShardId, Fence)>,
     pub tallies: Arc<Tallies>,
+    /// Whether there is a note of how far the journal reaches.
+    pub has_reach: bool,
 }
 
 /// A run that counts.
@@ -80,6 +82,21 @@ impl Manifest {
         disk.rename(NEW, NAME)
     }
 
+    /// The same on a disk without room: a file of this name that is long enough becomes the manifest.
+    pub fn store_over(&self, disk: &dyn Disk, name: &str) -> io::Result<()> {
+        let bytes = self.write();
+        let file = disk.open(name)?;
+        if file.len()? < bytes.len() as u64 {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        disk.rename(name, NEW)?;
+        // A crash must not find these bytes under the old name.
+        disk.sync()?;
+        file.write_at(&bytes, 0)?;
+        file.sync()?;
+        disk.rename(NEW, NAME)
+    }
+
     fn read(bytes: &[u8]) -> Result<Manifest, OpenError> {
         let damage = |offset, what: &str| Damage { file: NAME.to_owned(), offset, what: what.to_owned() };
         if bytes.len() < HEAD || !bytes.starts_with(MAGIC) {
@@ -93,11 +110,14 @@ impl Manifest {
         if version == 0 {
             return Err(damage(8, "there is no version 0").into());
         }
-        if length != (bytes.len() - HEAD) as u64 || checksum != crc32c::crc32c(&bytes[16..]) {
+        // A file that was something else before may be longer than what is in it.
+        let whole = usize::try_from(length).ok().and_then(|length| bytes.get(16..HEAD.checked_add(length)?));
+        let Some(whole) = whole.filter(|whole| crc32c::crc32c(whole) == checksum) else {
             return Err(damage(12, "the checksum does not match").into());
-        }
-        let unclear = || damage(HEAD as u64, "the checksum is right, but it cannot be understood").into();
-        Manifest::read_content(&bytes[HEAD..]).ok_or_else(unclear)
+        };
+        let unclear = || damage(HEAD as u64, "the checksum is right, but it cannot be understood");
+        let content = Manifest::read_content(&whole[8..]).ok_or_else(unclear)?;
+        Ok(Manifest { has_reach: version >= 2, ..content })
     }
 
     fn read_content(mut from: &[u8]) -> Option<Manifest> {
@@ -151,7 +171,7 @@ impl Manifest {
             write_tally(tally, *count, &mut to);
         }
         to[..8].copy_from_slice(MAGIC);
-        to[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        to[8..12].copy_from_slice(&if self.has_reach { VERSION } else { 1 }.to_le_bytes());
         let length = (to.len() - HEAD) as u64;
         to[16..24].copy_from_slice(&length.to_le_bytes());
         let checksum = crc32c::crc32c(&to[16..]);
@@ -176,6 +196,7 @@ mod tests {
             runs: vec![RunEntry { number: 8, rows: 10_000, bytes: 1 << 33, deaths }],
             fences: vec![(ShardId(2), Fence(5))],
             tallies: Arc::new(Tallies::from([((ShardId(2), tally), 12)])),
+            has_reach: true,
         }
     }
 
@@ -198,7 +219,7 @@ mod tests {
     #[test]
     fn a_newer_manifest_is_refused_by_its_version() {
         let mut bytes = manifest().write();
-        bytes[8] = 2;
-        assert!(matches!(Manifest::read(&bytes), Err(OpenError::Newer { found: 2, known: 1, .. })));
+        bytes[8] = 3;
+        assert!(matches!(Manifest::read(&bytes), Err(OpenError::Newer { found: 3, known: 2, .. })));
     }
 }

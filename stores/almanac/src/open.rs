@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::{Condvar, Mutex, OnceLock};
 use std::time::Duration;
 
@@ -15,11 +15,12 @@ use crate::almanac::{Shared, Signals};
 use crate::blocks::Blocks;
 use crate::config::Config;
 use crate::disk::Disk;
-use crate::error::{Damage, OpenError};
-use crate::journal::{Journal, Replay, SegmentFile};
+use crate::error::{Damage, OpenError, is_no_room};
+use crate::journal::{Journal, Loss, Reach, Reached, Replay, SegmentFile, reach};
 use crate::keeper::Desk;
 use crate::keys::Keys;
 use crate::manifest::{self, Manifest};
+use crate::payload::counts_after;
 use crate::run::{self, Run};
 use crate::shelf::{Shelf, Shelved};
 use crate::state::{ApplyError, State};
@@ -31,11 +32,19 @@ pub(crate) fn open(disk: Arc<dyn Disk>, config: Config, clock: Arc<dyn Clock>) -
     config.check().map_err(OpenError::Config)?;
     let held = hold(&*disk)?;
     let names = disk.list().map_err(OpenError::io("the directory cannot be listed"))?;
-    let manifest = load_or_begin(&*disk, &names)?;
-    remove_leftovers(&*disk, &names, &manifest)?;
+    let mut losses = Vec::new();
+    let manifest = load_or_begin(&*disk, &names, &config, &mut losses)?;
+    let reach = read_reach(&*disk, &manifest)?;
 
     let blocks = Blocks::new(config.blocks() as u64);
-    let (state, journal) = restore(&disk, &names, &manifest, config.segment, &blocks)?;
+    let reached = reach.as_ref().map(Reach::noted);
+    let (state, journal) = restore(&disk, &names, &manifest, &config, reached, &blocks, &mut losses)?;
+    remove_leftovers(&*disk, &names, &manifest)?;
+    let living = state.living();
+    let reach = match reach {
+        Some(reach) => Some(reach),
+        None => begin_reach(&*disk, journal.reached())?,
+    };
     Ok(Shared {
         desk: Mutex::new(Desk::starting_with(manifest.next_run)),
         recent_bytes: AtomicUsize::new(state.active.bytes()),
@@ -52,10 +61,38 @@ pub(crate) fn open(disk: Arc<dyn Disk>, config: Config, clock: Arc<dyn Clock>) -
         calm: Condvar::new(),
         closing: AtomicBool::new(false),
         poison: OnceLock::new(),
-        trouble: Mutex::default(),
+        living: AtomicU64::new(living),
+        hardship: Mutex::default(),
         is_troubled: AtomicBool::new(false),
+        has_plenty: AtomicBool::new(false),
+        rounds: AtomicU64::new(0),
+        reach: Mutex::new(reach),
+        noted_segment: AtomicU64::new(0),
+        losses,
         _held: held,
     })
+}
+
+/// How far the journal is known to reach; none if the manifest is of a version that does not know.
+fn read_reach(disk: &dyn Disk, manifest: &Manifest) -> Result<Option<Reach>, OpenError> {
+    let reach = Reach::read(disk)?;
+    if reach.is_none() && manifest.has_reach {
+        let what = "it is missing, though the manifest says that there is one".to_owned();
+        return Err(Damage { file: reach::NAME.to_owned(), offset: 0, what }.into());
+    }
+    Ok(reach)
+}
+
+/// Begins to note it. An almanac of an older version goes without on a disk that has no room for it.
+fn begin_reach(disk: &dyn Disk, reached: Reached) -> Result<Option<Reach>, OpenError> {
+    match Reach::create(disk, reached).and_then(|reach| disk.sync().map(|()| reach)) {
+        Ok(reach) => Ok(Some(reach)),
+        Err(error) if is_no_room(&error) => {
+            _ = disk.remove(reach::NAME);
+            Ok(None)
+        }
+        Err(error) => Err(OpenError::Io { what: format!("{} cannot be written", reach::NAME), error }),
+    }
 }
 
 /// Keeps other processes out. One that only looks holds the directory for a moment, so it is tried a few times.
@@ -74,7 +111,12 @@ fn hold(disk: &dyn Disk) -> Result<Box<dyn Any + Send + Sync>, OpenError> {
 }
 
 /// The manifest; an almanac that begins gets an empty one.
-fn load_or_begin(disk: &dyn Disk, names: &[String]) -> Result<Manifest, OpenError> {
+fn load_or_begin(
+    disk: &dyn Disk,
+    names: &[String],
+    config: &Config,
+    losses: &mut Vec<String>,
+) -> Result<Manifest, OpenError> {
     if let Some(manifest) = Manifest::load(disk)? {
         // A process that was killed may have left its name not yet durable; what only the manifest
         // before needs must not be written over until it is.
@@ -85,8 +127,16 @@ fn load_or_begin(disk: &dyn Disk, names: &[String]) -> Result<Manifest, OpenErro
         let what = format!("it is missing, though there is {orphan}");
         return Err(Damage { file: manifest::NAME.to_owned(), offset: 0, what }.into());
     }
-    let manifest = Manifest { first_segment: 1, next_run: 1, ..Manifest::default() };
-    let begun = manifest.store(disk).and_then(|()| disk.sync());
+    if config.must_exist {
+        let gone = OpenError::Gone { place: disk.place() };
+        if !config.accepts_loss {
+            return Err(gone);
+        }
+        losses.push(format!("{gone}. All of it is lost"));
+    }
+    let manifest = Manifest { first_segment: 1, next_run: 1, has_reach: true, ..Manifest::default() };
+    let begun = Reach::create(disk, Reached::default()).and_then(|_| disk.sync());
+    let begun = begun.and_then(|()| manifest.store(disk)).and_then(|()| disk.sync());
     begun.map_err(OpenError::io("the manifest cannot be written"))?;
     Ok(manifest)
 }
@@ -111,20 +161,35 @@ fn restore(
     disk: &Arc<dyn Disk>,
     names: &[String],
     manifest: &Manifest,
-    segment: u64,
+    config: &Config,
+    reached: Option<Reached>,
     blocks: &Blocks,
+    losses: &mut Vec<String>,
 ) -> Result<(State, Journal), OpenError> {
     let mut state = State::begin(manifest, open_runs(&**disk, manifest)?);
     let replay = Replay::look(disk, names, manifest.first_segment)?;
-    let last = replay.run(manifest.sequence, |found| {
+    let ended = replay.run(manifest.sequence, reached, |found| {
+        if !counts_after(found.payload, manifest.sequence) {
+            return Ok(());
+        }
         state.apply(found.payload, blocks).map_err(|error| match error {
             ApplyError::Malformed => found.damage("the checksum is right, but it cannot be understood").into(),
             ApplyError::Astray(what) => found.damage(&what).into(),
             ApplyError::Read(error) => error.into(),
         })
     })?;
+    let broken = replay.broken().iter().cloned();
+    if !config.accepts_loss
+        && let Some(damage) = broken.clone().chain(ended.loss.iter().map(|loss| loss.damage.clone())).next()
+    {
+        return Err(damage.into());
+    }
+    losses.extend(ended.loss.iter().map(Loss::to_string));
+    // One that is broken may have been free: then nothing is lost with it.
+    losses.extend(broken.map(|damage| format!("{}: {}; the file is removed", damage.file, damage.what)));
+    replay.remove_unusable(&**disk)?;
     state.ownership = Ownership::resume(state.fences.clone());
-    let journal = replay.into_journal(Arc::clone(disk), segment, last);
+    let journal = replay.into_journal(Arc::clone(disk), config.segment, ended.last);
     Ok((state, journal))
 }
 

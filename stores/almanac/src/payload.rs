@@ -4,6 +4,7 @@
 //! payload:  entry …
 //! entry:    u8 1  u16 shard  u32 changes  u32 tallies  change …  tally …      a batch
 //!           u8 2  u16 shard  u64 fence                                        a claim
+//!           u8 3  u64 sequence                                                a retelling
 //!           nothing at all: a mark, which says only that all before it was synced
 //! change:   u8 1  row                                insert
 //!           u8 2  place  row                         insert, in the place of another
@@ -11,6 +12,9 @@
 //!           u8 4  place                              remove
 //! tally:    u8 kind  u8 length of the name  u64 slot  i64 delta  name
 //! ```
+//! A payload that begins with a retelling says again what the journal said up to that sequence; it counts
+//! only for a manifest of exactly that sequence.
+//!
 //! A row is laid out as in `row.rs`; a place is a row with neither state nor body.
 
 use bytes::Buf;
@@ -21,6 +25,7 @@ use crate::row::{Parts, StoredRow, instant, table};
 
 const BATCH: u8 = 1;
 const CLAIM: u8 = 2;
+const RETELLING: u8 = 3;
 
 const INSERT: u8 = 1;
 const REPLACE: u8 = 2;
@@ -42,6 +47,43 @@ pub(crate) fn write_claim(shard: ShardId, fence: Fence, to: &mut Vec<u8>) {
     to.push(CLAIM);
     to.extend_from_slice(&shard.0.to_le_bytes());
     to.extend_from_slice(&fence.0.to_le_bytes());
+}
+
+/// Appends that what follows says again what the journal said up to a sequence.
+pub(crate) fn write_retelling(sequence: u64, to: &mut Vec<u8>) {
+    to.push(RETELLING);
+    to.extend_from_slice(&sequence.to_le_bytes());
+}
+
+/// Appends so many changes of a shard, which were put together before.
+pub(crate) fn write_changes(shard: ShardId, count: u32, changes: &[u8], to: &mut Vec<u8>) {
+    to.push(BATCH);
+    to.extend_from_slice(&shard.0.to_le_bytes());
+    to.extend_from_slice(&count.to_le_bytes());
+    to.extend_from_slice(&0_u32.to_le_bytes());
+    to.extend_from_slice(changes);
+}
+
+/// Appends that a row is inserted as it is.
+pub(crate) fn write_insert(row: StoredRow<'_>, to: &mut Vec<u8>) {
+    to.push(INSERT);
+    to.extend_from_slice(row.bytes());
+}
+
+/// Appends that a row, given without its body, has changed since it stood at this place.
+pub(crate) fn write_update(row: StoredRow<'_>, before: (Table, Position), to: &mut Vec<u8>) {
+    to.extend_from_slice(&[UPDATE, before.0 as u8]);
+    to.extend_from_slice(&before.1.at.as_millis().to_le_bytes());
+    to.extend_from_slice(row.bytes());
+}
+
+/// Whether a payload counts where the journal goes on after this sequence: a retelling does so only if it is the
+/// one that belongs there.
+pub(crate) fn counts_after(mut payload: &[u8], sequence: u64) -> bool {
+    match payload.try_get_u8() {
+        Ok(RETELLING) => payload.try_get_u64_le().is_ok_and(|told| told == sequence),
+        _ => true,
+    }
 }
 
 fn write_change(change: &Change, to: &mut Vec<u8>) {
@@ -101,6 +143,10 @@ pub(crate) fn read<'a, E: From<Malformed>>(
     mut each: impl FnMut(Event<'a>) -> Result<(), E>,
 ) -> Result<(), E> {
     while let Ok(kind) = payload.try_get_u8() {
+        if kind == RETELLING {
+            payload.try_get_u64_le().map_err(|_| Malformed)?;
+            continue;
+        }
         let shard = ShardId(payload.try_get_u16_le().map_err(|_| Malformed)?);
         match kind {
             CLAIM => each(Event::Claim(shard, Fence(payload.try_get_u64_le().map_err(|_| Malformed)?)))?,

@@ -12,6 +12,7 @@ use roaring::RoaringBitmap;
 
 use crate::address::Address;
 use crate::keys::Keys;
+use crate::manifest::RunEntry;
 use crate::run::Run;
 
 pub(crate) struct Shelf {
@@ -33,6 +34,16 @@ impl Shelved {
     /// How many rows live.
     pub fn living(&self) -> u64 {
         u64::from(self.run.rows()) - self.deaths.len()
+    }
+
+    /// How a manifest names it.
+    pub fn entry(&self) -> RunEntry {
+        RunEntry {
+            number: self.run.number(),
+            rows: self.run.rows(),
+            bytes: self.run.file_bytes(),
+            deaths: Arc::clone(&self.deaths),
+        }
     }
 
     /// Whether all rows of a block are dead. Such a block is never read: its place on the disk may

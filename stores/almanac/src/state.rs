@@ -148,6 +148,25 @@ impl State {
         }
     }
 
+    /// Puts a frozen layer back: what is left of it becomes recent again, together with what came since.
+    pub fn thaw(&mut self) {
+        let Some(frozen) = self.frozen.take() else { return };
+        let rows = frozen.layer().rows();
+        for slot in rows.filled().filter(|slot| !frozen.gone().contains(*slot)) {
+            let (row, body) = rows.row(slot);
+            self.active.insert(rows.shard(slot), rows.hash(slot), row, row.body(), body);
+        }
+        for ((shard, tally), delta) in rows.tallies() {
+            self.active.count(*shard, tally.clone(), *delta);
+        }
+    }
+
+    /// How many bytes would have to be written to tell all recent rows again.
+    pub fn living(&self) -> u64 {
+        let frozen = self.frozen.as_ref().map_or(0, |frozen| frozen.layer().rows().living());
+        self.active.rows().living() + frozen
+    }
+
     /// All tallies of a shard that are not zero, in order.
     pub fn tallies(&self, shard: ShardId) -> Vec<(Tally, i64)> {
         let mut sums: BTreeMap<Tally, i64> = BTreeMap::new();

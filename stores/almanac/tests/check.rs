@@ -240,7 +240,7 @@ fn all_damage_of_a_journal_is_listed_and_not_only_the_first() {
 #[test]
 fn a_torn_tail_is_no_damage_and_worth_a_word() {
     let disk = SimulatedDisk::new(1);
-    let mut worked = Worked::new(Arc::new(disk.clone()), tiny());
+    let mut worked = Worked::new(Arc::new(disk.clone()), Config { segment: 256 << 10, journal: 1 << 20, ..tiny() });
     worked.commit(5);
     // As if the process had been killed: without the mark that closing leaves.
     let torn = disk.copy();

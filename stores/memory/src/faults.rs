@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use punctual_core::store::{StoreError, Table};
+use punctual_core::store::{Hardship, StoreError, Table};
 
 /// What becomes of a commit that fails; the caller hears the same in all cases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,16 +34,16 @@ impl Fate {
 #[derive(Default)]
 pub struct Faults {
     plan: Mutex<Plan>,
-    /// Whether the plan says that there is no room: every new task asks, and need not take the lock.
-    is_full: AtomicBool,
+    /// Whether the plan knows of a hardship: every new task asks, and need not take the lock.
+    is_hard: AtomicBool,
 }
 
 #[derive(Default)]
 struct Plan {
     /// What every call answers.
     refusal: Option<StoreError>,
-    /// Why there is no room for more.
-    no_room: Option<String>,
+    /// What keeps the store from taking more.
+    hardship: Option<Hardship>,
     next_commit: Option<Fate>,
     delay: Option<Arc<dyn Fn() + Send + Sync>>,
     scan_delay: Option<Arc<dyn Fn(Table) + Send + Sync>>,
@@ -70,9 +70,14 @@ impl Faults {
     /// Says that there is no room for more, for this reason, until [`heal`](Faults::heal). Commits go
     /// on: it is for the caller to heed.
     pub fn fill(&self, reason: &str) {
+        self.endure(Hardship::NoRoom(reason.to_owned()));
+    }
+
+    /// Says that more cannot be taken, until [`heal`](Faults::heal). Commits go on.
+    pub fn endure(&self, hardship: Hardship) {
         let mut plan = self.plan();
-        plan.no_room = Some(reason.to_owned());
-        self.is_full.store(true, Ordering::SeqCst);
+        plan.hardship = Some(hardship);
+        self.is_hard.store(true, Ordering::SeqCst);
     }
 
     /// Calls this at the beginning of every commit, outside all locks: it may sleep, or block until
@@ -90,12 +95,12 @@ impl Faults {
     pub fn heal(&self) {
         let mut plan = self.plan();
         *plan = Plan::default();
-        self.is_full.store(false, Ordering::SeqCst);
+        self.is_hard.store(false, Ordering::SeqCst);
     }
 
-    /// Why there is no room for more.
-    pub(crate) fn no_room(&self) -> Option<String> {
-        if self.is_full.load(Ordering::SeqCst) { self.plan().no_room.clone() } else { None }
+    /// What keeps the store from taking more.
+    pub(crate) fn hardship(&self) -> Option<Hardship> {
+        if self.is_hard.load(Ordering::SeqCst) { self.plan().hardship.clone() } else { None }
     }
 
     /// Whether calls come through.

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use punctual_core::store::{
-    Batch, Bodies, Claim, Fence, Fenced, Find, FindBack, Key, Owner, Ownership, Position, Row, Scan, ScanBack, ShardId,
+    Batch, Bodies, Claim, Fence, Fenced, Find, FindBack, Hardship, Key, Owner, Ownership, Position, Row, Scan, ScanBack, ShardId,
     Store, StoreError, Tally,
 };
 use punctual_core::{Clock, Millis, Name};
@@ -180,7 +180,7 @@ impl Store for MemoryStore {
         }
     }
 
-    fn no_room(&self) -> Option<String> {
-        self.faults.no_room()
+    fn hardship(&self) -> Option<Hardship> {
+        self.faults.hardship()
     }
 }

@@ -7,7 +7,7 @@ use std::sync::mpsc::channel;
 use std::thread;
 
 use bench::{Bench, SHARD, claim, insert};
-use punctual_core::store::{Bodies, Fence, Fenced, ShardId, Store, StoreError};
+use punctual_core::store::{Bodies, Fence, Fenced, Hardship, ShardId, Store, StoreError};
 use punctual_memory::Fate;
 
 fn is_unavailable<T>(answer: Result<T, StoreError>) -> bool {
@@ -132,10 +132,10 @@ fn a_slow_commit_holds_up_no_reads_and_a_crash_loses_it() {
 #[test]
 fn a_full_store_says_so_until_it_is_healed_and_commits_go_on() {
     let bench = Bench::new();
-    assert_eq!(bench.store.no_room(), None);
+    assert_eq!(bench.store.hardship(), None);
     bench.store.faults().fill("too many rows: remove some");
-    assert_eq!(bench.store.no_room(), Some("too many rows: remove some".to_owned()));
+    assert_eq!(bench.store.hardship(), Some(Hardship::NoRoom("too many rows: remove some".to_owned())));
     assert_eq!(bench.commit(vec![insert("a", 1)]), Ok(vec![Ok(())]));
     bench.store.faults().heal();
-    assert_eq!(bench.store.no_room(), None);
+    assert_eq!(bench.store.hardship(), None);
 }

@@ -33,10 +33,15 @@ pub(crate) async fn alive() -> &'static str {
 
 /// Tell whether commands are taken.
 #[utoipa::path(get, operation_id = "ready", path = "/readyz", tag = "server",
-    responses((status = 200, description = "Commands are taken.", body = String)))]
-pub(crate) async fn ready(State(app): State<Shared>) -> Result<&'static str, Fault> {
+    responses((status = 200,
+        description = "Commands are taken: `ready`, or `degraded` with the reason if all are but new tasks.",
+        body = String)))]
+pub(crate) async fn ready(State(app): State<Shared>) -> Result<String, Fault> {
     app.handle.ready()?;
-    Ok("ready\n")
+    Ok(match app.handle.hardship() {
+        None => "ready\n".to_owned(),
+        Some(hardship) => format!("degraded: no new tasks are taken: {}\n", hardship.why()),
+    })
 }
 
 /// Tell who is asking and what they may do, and the server's version and time. Every token may ask.

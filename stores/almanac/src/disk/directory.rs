@@ -6,17 +6,21 @@
 use std::any::Any;
 use std::fs::{self, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{FallocateFlags, fallocate};
+use rustix::fs::{FallocateFlags, fallocate, fstatvfs};
 use rustix::io::{Errno, retry_on_intr};
 
 use super::{Disk, File};
 
 /// The zeros that are written at once where the file system cannot reserve room itself.
 static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
+
+/// Bodies of tasks are nobody else's business, whoever made the directory above.
+const DIRECTORY: u32 = 0o700;
+const FILE: u32 = 0o600;
 
 /// A directory of the file system.
 #[derive(Debug)]
@@ -32,6 +36,7 @@ impl Directory {
         let path = path.into();
         make(&path)?;
         let handle = fs::File::open(&path)?;
+        make_private(&path, &handle)?;
         Ok(Directory { path, handle })
     }
 }
@@ -47,7 +52,9 @@ impl Disk for Directory {
     }
 
     fn create(&self, name: &str) -> io::Result<Arc<dyn File>> {
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(self.path.join(name))?;
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(true).mode(FILE);
+        let file = options.open(self.path.join(name))?;
         Ok(Arc::new(OpenFile(file)))
     }
 
@@ -66,9 +73,15 @@ impl Disk for Directory {
     fn lock(&self, name: &str) -> io::Result<Box<dyn Any + Send + Sync>> {
         // The file is never removed: a process that waits with the old one open would then hold a
         // lock that nobody else can see.
-        let file = OpenOptions::new().write(true).create(true).truncate(false).open(self.path.join(name))?;
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(false).mode(FILE);
+        let file = options.open(self.path.join(name))?;
         file.try_lock()?;
         Ok(Box::new(file))
+    }
+
+    fn room(&self) -> io::Result<u64> {
+        room_at(&self.handle)
     }
 
     fn place(&self) -> String {
@@ -106,6 +119,10 @@ impl File for OpenFile {
         if length == 0 {
             return Ok(());
         }
+        if self.0.metadata()?.nlink() > 1 {
+            // A backup has it too, and in that its rows may live.
+            return Ok(());
+        }
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         match retry_on_intr(|| fallocate(&self.0, flags, offset, length)) {
             Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
@@ -116,6 +133,12 @@ impl File for OpenFile {
     fn sync(&self) -> io::Result<()> {
         self.0.sync_data()
     }
+}
+
+/// What the file system has left for who is not root.
+pub(super) fn room_at(handle: &fs::File) -> io::Result<u64> {
+    let found = fstatvfs(handle)?;
+    Ok(found.f_bavail.saturating_mul(found.f_frsize))
 }
 
 /// The names of the files in a directory, in order.
@@ -132,6 +155,31 @@ pub(super) fn names_in(path: &Path) -> io::Result<Vec<String>> {
     }
     names.sort_unstable();
     Ok(names)
+}
+
+/// Takes everybody else's rights to a directory and its files away, which others may have given or an older version left.
+fn make_private(path: &Path, handle: &fs::File) -> io::Result<()> {
+    restrict(&handle.metadata()?, DIRECTORY, |mode| handle.set_permissions(mode))?;
+    for name in names_in(path)? {
+        let file = path.join(name);
+        let found = match fs::symlink_metadata(&file) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            found => found?,
+        };
+        restrict(&found, FILE, |mode| fs::set_permissions(&file, mode))?;
+    }
+    Ok(())
+}
+
+/// Narrows rights that are wider. What belongs to somebody else is not ours to change.
+fn restrict(found: &fs::Metadata, allowed: u32, set: impl FnOnce(fs::Permissions) -> io::Result<()>) -> io::Result<()> {
+    if found.mode() & 0o777 & !allowed == 0 {
+        return Ok(());
+    }
+    match set(fs::Permissions::from_mode(found.mode() & allowed)) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+        outcome => outcome,
+    }
 }
 
 /// Makes a directory and those above it. Each new name is durable before the next one is made, or
@@ -153,7 +201,7 @@ fn make(path: &Path) -> io::Result<()> {
     if !above.is_dir() {
         make(above)?;
     }
-    match fs::create_dir(path) {
+    match fs::DirBuilder::new().mode(DIRECTORY).create(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => {}
         outcome => outcome?,
     }

@@ -40,6 +40,9 @@ pub trait Disk: Send + Sync {
     /// [`io::ErrorKind::WouldBlock`] if another one does.
     fn lock(&self, name: &str) -> io::Result<Box<dyn Any + Send + Sync>>;
 
+    /// About how many bytes there is room for.
+    fn room(&self) -> io::Result<u64>;
+
     /// Where it is, for messages.
     fn place(&self) -> String;
 }

@@ -7,7 +7,7 @@ use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::directory::{OpenFile, names_in};
+use super::directory::{OpenFile, names_in, room_at};
 use super::{Disk, File};
 
 /// A directory of the file system that is only looked at. Whatever would change it is refused.
@@ -59,6 +59,10 @@ impl Disk for ReadOnlyDirectory {
         let file = fs::File::open(self.path.join(name))?;
         file.try_lock_shared()?;
         Ok(Box::new(file))
+    }
+
+    fn room(&self) -> io::Result<u64> {
+        room_at(&fs::File::open(&self.path)?)
     }
 
     fn place(&self) -> String {

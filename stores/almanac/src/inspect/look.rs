@@ -17,10 +17,11 @@ use super::follow::follow;
 use crate::blocks::Blocks;
 use crate::disk::Disk;
 use crate::error::{Damage, OpenError, ReadError};
-use crate::journal::{Inspected, SegmentFile, inspect, unreadable};
+use crate::journal::{Inspected, Reach, Reached, SegmentFile, inspect, reach, unreadable};
 use crate::keys::Keys;
 use crate::manifest::{self, Manifest, RunEntry};
 use crate::open::LOCK;
+use crate::payload::counts_after;
 use crate::recent::Frozen;
 use crate::run::{self, Run};
 use crate::shelf::{Shelf, Shelved};
@@ -153,8 +154,12 @@ impl Look {
 
     fn read_journal(&mut self, disk: &dyn Disk, names: &[String]) -> Result<(), OpenError> {
         let start = self.manifest.as_ref().map(|manifest| (manifest.sequence, manifest.first_segment));
+        let reached = self.read_reach(disk)?;
         let Look { state, blocks, damage, astray, .. } = self;
-        let mut journal = inspect(disk, names, start, |found, lost| {
+        let mut journal = inspect(disk, names, start, reached, |found, lost| {
+            if start.is_some_and(|(sequence, _)| !counts_after(found.payload, sequence)) {
+                return;
+            }
             let lost = lost || !damage.is_empty();
             let mut wrong = Vec::new();
             let followed = follow(state, found.payload, blocks, |what| wrong.push(what));
@@ -176,6 +181,22 @@ impl Look {
         Ok(())
     }
 
+    /// How far the journal is known to reach.
+    fn read_reach(&mut self, disk: &dyn Disk) -> Result<Option<Reached>, OpenError> {
+        match Reach::read(disk) {
+            Ok(Some(reach)) => return Ok(Some(reach.noted()).filter(|_| self.manifest.is_some())),
+            Ok(None) if self.manifest.as_ref().is_some_and(|manifest| manifest.has_reach) => {
+                let what = "it is missing, though the manifest says that there is one".to_owned();
+                self.damage.push(Damage { file: reach::NAME.to_owned(), offset: 0, what });
+            }
+            Ok(None) => {}
+            Err(OpenError::Damaged(found)) => self.damage.push(found),
+            Err(OpenError::Io { error, .. }) => self.damage.push(unreadable(reach::NAME, 0, error)?),
+            Err(error) => return Err(error),
+        }
+        Ok(None)
+    }
+
     /// Sorts out the files that belong to nobody.
     fn sort_files(&mut self, disk: &dyn Disk, names: Vec<String>) {
         for name in names {
@@ -186,7 +207,7 @@ impl Look {
                 Some(number) if counts(number) => {}
                 Some(_) => self.leftovers.push(name),
                 None if name == manifest::NEW => self.leftovers.push(name),
-                None if name == manifest::NAME || name == LOCK || SegmentFile::is_one(&name) => {}
+                None if [manifest::NAME, reach::NAME, LOCK].contains(&name.as_str()) || SegmentFile::is_one(&name) => {}
                 None => self.strangers.push(name),
             }
         }

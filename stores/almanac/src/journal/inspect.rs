@@ -9,9 +9,9 @@ use std::io;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use super::SegmentFile;
 use super::record::{Beginning, HEAD, RECORDS, Record, SegmentHead, VERSION, first_record};
-use super::replay::{Found, resume};
+use super::replay::{Found, is_cut, missing, resume};
+use super::{Reached, SegmentFile};
 use crate::disk::{Disk, File};
 use crate::error::{Damage, OpenError};
 
@@ -61,11 +61,12 @@ pub enum SegmentStanding {
 
 /// Reads a journal and passes on all records that can be read, with whether any before it is lost.
 /// `start` is where it begins, the sequence before it and the first segment that counts; without it
-/// all segments count, and gaps between them tell nothing.
+/// all segments count, and gaps between them tell nothing. `reached`: how far it is known to go.
 pub(crate) fn inspect(
     disk: &dyn Disk,
     names: &[String],
     start: Option<(u64, u64)>,
+    reached: Option<Reached>,
     mut each: impl FnMut(Found<'_>, bool),
 ) -> Result<Inspected, OpenError> {
     let mut inspected = Inspected::default();
@@ -98,7 +99,11 @@ pub(crate) fn inspect(
         }
         let mut bytes = vec![0; segment.bytes as usize];
         last = match file.read_at(&mut bytes, 0) {
-            Ok(()) => Some(inspected.records(&bytes, head, next, &mut segment, &mut each)),
+            Ok(()) => {
+                let last = inspected.records(&bytes, head, next, &mut segment, &mut each);
+                inspected.damage.extend(is_cut(&segment.name, &head, segment.bytes));
+                Some(last)
+            }
             Err(error) => {
                 inspected.damage.push(unreadable(&segment.name, 0, error)?);
                 segment.standing = SegmentStanding::Unreadable;
@@ -106,6 +111,13 @@ pub(crate) fn inspect(
             }
         };
         read.push(segment);
+    }
+    if let (Some(reached), true) = (reached, inspected.damage.is_empty()) {
+        let ended_at = read.last().and_then(|segment: &InspectedSegment| match segment.standing {
+            SegmentStanding::Live { end, .. } => Some((segment.number?, segment.name.as_str(), end)),
+            _ => None,
+        });
+        inspected.damage.extend(missing(reached, last.unwrap_or_default(), ended_at));
     }
     inspected.segments.splice(0..0, read);
     Ok(inspected)

@@ -10,6 +10,8 @@
 //! ```
 
 mod inspect;
+mod prefix;
+pub(crate) mod reach;
 mod record;
 mod replay;
 mod segment;
@@ -20,11 +22,14 @@ use std::io;
 use std::sync::Arc;
 
 use crate::disk::{Disk, File};
+use crate::error::is_no_room;
 use record::{HEAD, RECORDS, SegmentHead, seal};
 
 pub use inspect::SegmentStanding;
 pub(crate) use inspect::{Inspected, inspect, unreadable};
-pub(crate) use replay::Replay;
+pub(crate) use prefix::{Prefix, prefixes};
+pub(crate) use reach::{Reach, Reached};
+pub(crate) use replay::{Loss, Replay};
 pub(crate) use segment::SegmentFile;
 
 pub(crate) struct Journal {
@@ -35,13 +40,16 @@ pub(crate) struct Journal {
     /// Segments that are full, and needed until their rows are in runs; with their numbers.
     closed: VecDeque<(u64, SegmentFile)>,
     free: Vec<SegmentFile>,
-    /// The number of the latest segment.
+    /// The number of the latest segment, and the one in its file's name.
     number: u64,
+    name: u64,
     /// The sequence of the last record that was written, and of the last that is known to be on disk.
     written: u64,
     synced: u64,
     /// The number in the name of the next file.
     next_name: u64,
+    /// Why a segment had to be taken of those that are kept.
+    lacking: Option<io::Error>,
     /// Room for a segment's head, then the record that is being put together.
     buffer: Vec<u8>,
 }
@@ -57,13 +65,17 @@ struct Current {
 pub(crate) enum AppendError {
     /// There is no room. Nothing was written that could be taken for a record.
     Full(io::Error),
+    /// A new segment could not be made for another reason. Nothing was written.
+    Unmade(io::Error),
     /// What is on disk is not known.
     Unknown(io::Error),
 }
 
 impl Journal {
-    /// Puts a record together and writes it. Not synced: see [`Journal::sync`].
-    pub fn append(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), AppendError> {
+    /// Puts a record together and writes it. Not synced: see [`Journal::sync`]. If a new segment is needed and only
+    /// `keep` are free, another one is made; one of those is taken only if that cannot be done, see
+    /// [`Journal::take_lacking`].
+    pub fn append(&mut self, keep: usize, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), AppendError> {
         self.buffer.clear();
         self.buffer.resize(RECORDS + HEAD, 0);
         write(&mut self.buffer);
@@ -71,7 +83,7 @@ impl Journal {
         let fits = |current: &Current| current.offset + length <= current.file.capacity;
         if !self.current.as_ref().is_some_and(fits) {
             self.close()?;
-            return self.append_to_next(length);
+            return self.append_to_next(length, keep);
         }
         let current = self.current.as_mut().expect("it was just looked at");
         seal(&mut self.buffer, RECORDS, current.salt, self.written + 1, self.synced);
@@ -113,7 +125,7 @@ impl Journal {
     pub fn mark(&mut self) -> Result<(), AppendError> {
         self.sync().map_err(AppendError::Unknown)?;
         if self.current.is_some() {
-            self.append(|_| {})?;
+            self.append(0, |_| {})?;
             self.sync().map_err(AppendError::Unknown)?;
         }
         Ok(())
@@ -129,6 +141,11 @@ impl Journal {
         self.number
     }
 
+    /// How far the journal is known to reach on disk.
+    pub fn reached(&self) -> Reached {
+        Reached { sequence: self.synced, segment: self.number, name: self.name }
+    }
+
     /// The next record begins a new segment; what was written before is durable.
     pub fn close(&mut self) -> Result<(), AppendError> {
         self.sync().map_err(AppendError::Unknown)?;
@@ -142,6 +159,26 @@ impl Journal {
     pub fn bytes(&self) -> u64 {
         let closed: u64 = self.closed.iter().map(|(_, file)| file.capacity).sum();
         closed + self.current.as_ref().map_or(0, |current| current.offset)
+    }
+
+    /// How many segments hold records that are not in runs.
+    pub fn used(&self) -> usize {
+        self.closed.len() + usize::from(self.current.is_some())
+    }
+
+    /// How much room is left in the segment that is being written.
+    pub fn left(&self) -> u64 {
+        self.current.as_ref().map_or(0, |current| current.file.capacity - current.offset)
+    }
+
+    /// Why a segment had to be taken of those that are kept, if one was since this was last asked.
+    pub fn take_lacking(&mut self) -> Option<io::Error> {
+        self.lacking.take()
+    }
+
+    /// Takes a free segment out for another use.
+    pub fn give_up_free(&mut self) -> Option<SegmentFile> {
+        self.free.pop()
     }
 
     /// How many segments are free.
@@ -173,21 +210,16 @@ impl Journal {
     }
 
     /// Writes the record that has been put together as the first one of a new segment.
-    fn append_to_next(&mut self, length: u64) -> Result<(), AppendError> {
+    fn append_to_next(&mut self, length: u64, keep: usize) -> Result<(), AppendError> {
         let needed = RECORDS as u64 + length;
-        let file = match self.free.pop_if(|file| file.capacity >= needed) {
-            Some(file) => file,
-            None => {
-                let capacity = if self.free.is_empty() { needed.max(self.segment) } else { needed };
-                let name = self.fresh_name();
-                SegmentFile::create(&self.disk, name, capacity).map_err(AppendError::Full)?
-            }
-        };
+        let file = self.next_file(needed, keep)?;
         // A number is used once, also if the write fails and leaves some of it behind: the next
         // segment then begins with the same sequence, and replay knows which of the two holds.
         self.number += 1;
         let salt = RandomState::new().hash_one(self.number);
-        let head = SegmentHead { number: self.number, salt, first: self.written + 1 };
+        self.name = SegmentFile::number(&file.name).unwrap_or_default();
+        let capacity = Some(file.capacity);
+        let head = SegmentHead { number: self.number, salt, first: self.written + 1, capacity };
         head.write(&mut self.buffer);
         seal(&mut self.buffer, RECORDS, salt, self.written + 1, self.synced);
         if let Err(error) = file.file.write_at(&self.buffer, 0) {
@@ -201,9 +233,29 @@ impl Journal {
     }
 }
 
-fn refused(error: io::Error) -> AppendError {
-    match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => AppendError::Full(error),
-        _ => AppendError::Unknown(error),
+impl Journal {
+    /// A file with so much room: a free one, if there are more than are to be kept, or a new one.
+    fn next_file(&mut self, needed: u64, keep: usize) -> Result<SegmentFile, AppendError> {
+        if self.free.len() > keep
+            && let Some(file) = self.free.pop_if(|file| file.capacity >= needed)
+        {
+            return Ok(file);
+        }
+        let name = self.fresh_name();
+        SegmentFile::create(&self.disk, name, needed.max(self.segment)).or_else(|error| {
+            let kept = self.free.pop_if(|file| file.capacity >= needed);
+            match kept {
+                Some(file) => {
+                    self.lacking = Some(error);
+                    Ok(file)
+                }
+                None if is_no_room(&error) => Err(AppendError::Full(error)),
+                None => Err(AppendError::Unmade(error)),
+            }
+        })
     }
+}
+
+fn refused(error: io::Error) -> AppendError {
+    if is_no_room(&error) { AppendError::Full(error) } else { AppendError::Unknown(error) }
 }

@@ -10,7 +10,7 @@
 //! head:       0  "PUNCJRNL"             20  u64  number of the segment
 //!             8  u32  version           28  u64  salt
 //!            12  u32  checksum of what  36  u64  sequence of the first record
-//!                follows
+//!                follows                44  u64  length of the file; not in version 1
 //!            16  u32  zero
 //! ```
 //! Segments are written over and over. A record's checksum begins with the salt of its segment, so
@@ -27,10 +27,13 @@ pub(super) const HEAD: usize = 24;
 
 const MAGIC: &[u8; 8] = b"PUNCJRNL";
 const COPY: usize = 512;
-const HEAD_LENGTH: usize = 44;
+const HEAD_LENGTH: usize = 52;
+/// How long a head of version 1 is.
+const SHORT_HEAD: usize = 44;
 
-/// The newest version of segments that can be read, and the one that is written.
-pub(super) const VERSION: u32 = 1;
+/// The newest version of segments that can be read, and the one that is written. Version 1 knows no retellings
+/// and does not say how long the file is.
+pub(super) const VERSION: u32 = 2;
 
 /// What the head of a segment says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +42,8 @@ pub(super) struct SegmentHead {
     pub salt: u64,
     /// The sequence of its first record.
     pub first: u64,
+    /// How long the file is, if the head says so.
+    pub capacity: Option<u64>,
 }
 
 /// What stands at the beginning of a segment's file.
@@ -56,12 +61,14 @@ impl SegmentHead {
     /// Fills the first [`RECORDS`] bytes of a segment.
     pub fn write(&self, to: &mut [u8]) {
         let mut head = [0; HEAD_LENGTH];
+        let (version, length) = if self.capacity.is_some() { (VERSION, HEAD_LENGTH) } else { (1, SHORT_HEAD) };
         head[..8].copy_from_slice(MAGIC);
-        head[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        head[8..12].copy_from_slice(&version.to_le_bytes());
         head[20..28].copy_from_slice(&self.number.to_le_bytes());
         head[28..36].copy_from_slice(&self.salt.to_le_bytes());
         head[36..44].copy_from_slice(&self.first.to_le_bytes());
-        let checksum = crc32c::crc32c(&head[16..]);
+        head[44..52].copy_from_slice(&self.capacity.unwrap_or_default().to_le_bytes());
+        let checksum = crc32c::crc32c(&head[16..length]);
         head[12..16].copy_from_slice(&checksum.to_le_bytes());
         to[..RECORDS].fill(0);
         to[..HEAD_LENGTH].copy_from_slice(&head);
@@ -94,11 +101,17 @@ fn read_head(mut from: &[u8]) -> Beginning {
     if version > VERSION {
         return Beginning::Newer(version);
     }
-    if version == 0 || from.get_u32_le() != crc32c::crc32c(from) {
+    let length = if version == 1 { SHORT_HEAD } else { HEAD_LENGTH };
+    if version == 0 || from.get_u32_le() != crc32c::crc32c(&from[..length - 16]) {
         return Beginning::Damaged;
     }
     from.advance(4);
-    Beginning::Used(SegmentHead { number: from.get_u64_le(), salt: from.get_u64_le(), first: from.get_u64_le() })
+    Beginning::Used(SegmentHead {
+        number: from.get_u64_le(),
+        salt: from.get_u64_le(),
+        first: from.get_u64_le(),
+        capacity: (version > 1).then(|| from.get_u64_le()),
+    })
 }
 
 /// Fills in the first bytes of a record whose payload is in place, and pads it.
@@ -159,7 +172,7 @@ fn padded(length: usize) -> usize {
 mod tests {
     use super::*;
 
-    const HEAD_OF_7: SegmentHead = SegmentHead { number: 7, salt: 9, first: 100 };
+    const HEAD_OF_7: SegmentHead = SegmentHead { number: 7, salt: 9, first: 100, capacity: Some(4_096) };
 
     #[test]
     fn a_head_survives_the_loss_of_either_copy_and_not_of_both() {
@@ -177,7 +190,7 @@ mod tests {
 
     #[test]
     fn a_head_torn_at_any_byte_is_the_old_or_the_new_one() {
-        let old = SegmentHead { number: 3, salt: 1, first: 50 };
+        let old = SegmentHead { number: 3, salt: 1, first: 50, capacity: None };
         for before in [None, Some(old)] {
             let mut bytes = vec![0; RECORDS];
             before.iter().for_each(|head| head.write(&mut bytes));

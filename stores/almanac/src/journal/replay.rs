@@ -7,11 +7,12 @@
 //! failed. It is written once more and synced before anything is built on it.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::io;
 use std::sync::Arc;
 
 use super::record::{Beginning, RECORDS, Record, SegmentHead, VERSION, first_record, may_follow};
-use super::{Journal, SegmentFile};
+use super::{Journal, Reached, SegmentFile};
 use crate::disk::Disk;
 use crate::error::{Damage, OpenError};
 
@@ -21,10 +22,42 @@ pub(crate) struct Replay {
     segments: Vec<(SegmentHead, SegmentFile)>,
     /// Those that hold nothing of use.
     free: Vec<SegmentFile>,
+    /// Those whose head cannot be read, and what is wrong with them.
+    broken: Vec<Damage>,
+    /// Files that are too short to have ever been used, or were emptied.
+    short: Vec<String>,
     /// The highest number that any segment bears.
     number: u64,
     /// The number in the name of the next file.
     next_name: u64,
+}
+
+/// Records that were confirmed and cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Loss {
+    pub damage: Damage,
+    /// The sequence of the first record that is lost, and of the last that is known to have been there; if that is
+    /// before it, none is known to be lost.
+    pub from: u64,
+    pub until: u64,
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Loss { damage: Damage { file, offset, what }, from, until } = self;
+        write!(f, "{file} at byte {offset}: {what}. ")?;
+        match (until + 1).saturating_sub(*from) {
+            0 => write!(f, "Lost are the commits after sequence {until}, if there were any"),
+            least => write!(f, "Lost are the commits from sequence {from} on, {least} at least"),
+        }
+    }
+}
+
+/// How far the journal could be read.
+pub(crate) struct Ended {
+    /// The sequence of the last record.
+    pub last: u64,
+    pub loss: Option<Loss>,
 }
 
 /// Something that was read from the journal.
@@ -46,12 +79,13 @@ impl Replay {
     pub fn look(disk: &Arc<dyn Disk>, names: &[String], first_segment: u64) -> Result<Replay, OpenError> {
         let next_name = names.iter().filter_map(|name| SegmentFile::number(name)).max().map_or(0, |number| number + 1);
         let number = first_segment.saturating_sub(1);
-        let mut replay = Replay { segments: Vec::new(), free: Vec::new(), number, next_name };
+        let (broken, short) = (Vec::new(), Vec::new());
+        let mut replay = Replay { segments: Vec::new(), free: Vec::new(), broken, short, number, next_name };
         for name in names.iter().filter(|name| SegmentFile::is_one(name)) {
             let segment = SegmentFile::open(disk, name).map_err(OpenError::io(format!("{name} cannot be opened")))?;
             if segment.capacity < RECORDS as u64 {
-                // Its making was cut short, so nothing was ever written to it.
-                disk.remove(name).map_err(OpenError::io(format!("{name} cannot be removed")))?;
+                // Its making was cut short, or it was emptied: then its records will be missed.
+                replay.short.push(name.clone());
                 continue;
             }
             let mut bytes = vec![0; RECORDS];
@@ -68,7 +102,7 @@ impl Replay {
                 }
                 Beginning::Damaged => {
                     let what = "both copies of the segment's head are unreadable".to_owned();
-                    return Err(Damage { file: name.clone(), offset: 0, what }.into());
+                    replay.broken.push(Damage { file: name.clone(), offset: 0, what });
                 }
             }
         }
@@ -77,13 +111,46 @@ impl Replay {
         Ok(replay)
     }
 
-    /// Reads all records after a sequence, in order, and gives the sequence of the last.
-    pub fn run(&self, after: u64, mut each: impl FnMut(Found<'_>) -> Result<(), OpenError>) -> Result<u64, OpenError> {
+    /// Files whose head cannot be read.
+    pub fn broken(&self) -> &[Damage] {
+        &self.broken
+    }
+
+    /// Removes files that were never used, and those whose loss is accepted.
+    pub fn remove_unusable(&self, disk: &dyn Disk) -> Result<(), OpenError> {
+        for name in self.short.iter().chain(self.broken.iter().map(|damage| &damage.file)) {
+            disk.remove(name).map_err(OpenError::io(format!("{name} cannot be removed")))?;
+        }
+        Ok(())
+    }
+
+    /// Reads all records after a sequence, in order, as far as they can be read. `reached`: how far it is known to go.
+    pub fn run(
+        &self,
+        after: u64,
+        reached: Option<Reached>,
+        each: impl FnMut(Found<'_>) -> Result<(), OpenError>,
+    ) -> Result<Ended, OpenError> {
         let mut last = after;
+        let damage = self.read(&mut last, reached, each)?;
+        let later = self.segments.iter().map(|(head, _)| head.first).max().unwrap_or_default();
+        let known = reached.map_or(0, |reached| reached.sequence).max(later);
+        let loss = damage.map(|damage| Loss { damage, from: last + 1, until: known.max(last) });
+        Ok(Ended { last, loss })
+    }
+
+    /// Reads records until the end, or until one cannot be read that was confirmed.
+    fn read(
+        &self,
+        last: &mut u64,
+        reached: Option<Reached>,
+        mut each: impl FnMut(Found<'_>) -> Result<(), OpenError>,
+    ) -> Result<Option<Damage>, OpenError> {
+        let mut ended_at = None;
         for (index, (head, segment)) in self.segments.iter().enumerate() {
-            if head.first != last + 1 {
-                let what = format!("its first record has sequence {}, but {} is missing", head.first, last + 1);
-                return Err(Damage { file: segment.name.clone(), offset: 0, what }.into());
+            if head.first != *last + 1 {
+                let what = format!("its first record has sequence {}, but {} is missing", head.first, *last + 1);
+                return Ok(Some(Damage { file: segment.name.clone(), offset: 0, what }));
             }
             let mut bytes = vec![0; segment.capacity as usize];
             let name = &segment.name;
@@ -93,7 +160,7 @@ impl Replay {
             let mut offset = RECORDS;
             let mut unproven: VecDeque<(u64, usize)> = VecDeque::new();
             while let Some(record) = first_record(&bytes[offset..], head.salt)
-                && record.sequence == last + 1
+                && record.sequence == *last + 1
                 && next.is_none_or(|next| record.sequence < next)
             {
                 each(Found { file: name, offset: offset as u64, payload: record.payload })?;
@@ -101,10 +168,13 @@ impl Replay {
                 while unproven.front().is_some_and(|(sequence, _)| *sequence <= record.synced) {
                     unproven.pop_front();
                 }
-                last = record.sequence;
+                *last = record.sequence;
                 offset += record.length;
             }
-            check_end(name, &bytes, offset, head.salt, last + 1, next)?;
+            let damage = check_end(name, &bytes, offset, head.salt, *last + 1, next);
+            if let Some(damage) = damage.or_else(|| is_cut(name, head, segment.capacity)) {
+                return Ok(Some(damage));
+            }
             // A segment is begun when all before it is durable, so only the last one is in doubt.
             if let Some((_, from)) = unproven.front().filter(|_| next.is_none()) {
                 let from = if *from == RECORDS { 0 } else { *from };
@@ -114,8 +184,9 @@ impl Replay {
                 let synced = written.and_then(|()| segment.file.sync());
                 synced.map_err(OpenError::io(format!("{name} cannot be written")))?;
             }
+            ended_at = Some((head.number, name.as_str(), offset as u64));
         }
-        Ok(last)
+        Ok(reached.and_then(|reached| missing(reached, *last, ended_at)))
     }
 
     /// The journal, to go on writing after the record of this sequence.
@@ -132,9 +203,11 @@ impl Replay {
             closed: self.segments.into_iter().map(|(head, file)| (head.number, file)).collect(),
             free,
             number: self.number,
+            name: 0,
             written: last,
             synced: last,
             next_name: self.next_name,
+            lacking: None,
             buffer: Vec::new(),
         }
     }
@@ -151,7 +224,7 @@ fn mend_head(segment: &SegmentFile, head: SegmentHead, found: &[u8]) -> io::Resu
     Ok(())
 }
 
-/// Makes sure that where the records of a segment end is the end of what was confirmed.
+/// What is wrong if where the records of a segment end is not the end of what was confirmed.
 fn check_end(
     name: &str,
     bytes: &[u8],
@@ -159,8 +232,8 @@ fn check_end(
     salt: u64,
     expected: u64,
     next_segment: Option<u64>,
-) -> Result<(), OpenError> {
-    let damage = |what: String| Err(Damage { file: name.to_owned(), offset: end as u64, what }.into());
+) -> Option<Damage> {
+    let damage = |what: String| Some(Damage { file: name.to_owned(), offset: end as u64, what });
     if let Some(next) = next_segment
         && next > expected
     {
@@ -168,11 +241,39 @@ fn check_end(
             "the record with sequence {expected} cannot be read, and the next segment goes on with {next}"
         ));
     }
-    if let Some((_, later)) = resume(bytes, end, salt, expected) {
-        let later = later.sequence;
-        return damage(format!("the record with sequence {expected} cannot be read, but that of {later} can"));
+    let (_, later) = resume(bytes, end, salt, expected)?;
+    let later = later.sequence;
+    damage(format!("the record with sequence {expected} cannot be read, but that of {later} can"))
+}
+
+/// What is wrong with a segment that is shorter than it was made.
+pub(super) fn is_cut(name: &str, head: &SegmentHead, length: u64) -> Option<Damage> {
+    let made = head.capacity.filter(|made| length < *made)?;
+    let what = format!("the file has {length} bytes of {made}: it was cut");
+    Some(Damage { file: name.to_owned(), offset: length, what })
+}
+
+/// What is wrong if the journal ends before the place up to which it is known to have been on disk. `ended_at`: the
+/// number of the last segment, its file, and where its records end.
+pub(super) fn missing(reached: Reached, last: u64, ended_at: Option<(u64, &str, u64)>) -> Option<Damage> {
+    if last >= reached.sequence {
+        return None;
     }
-    Ok(())
+    let (expected, until) = (last + 1, reached.sequence);
+    Some(match ended_at {
+        Some((number, name, end)) if number >= reached.segment => {
+            let what =
+                format!("the record with sequence {expected} cannot be read, though all up to {until} were on disk");
+            Damage { file: name.to_owned(), offset: end, what }
+        }
+        _ => {
+            let what = format!(
+                "it is missing or empty, or has lost its beginning, though the journal went on there: records from \
+                 sequence {expected} to {until} were on disk"
+            );
+            Damage { file: reached.file(), offset: 0, what }
+        }
+    })
 }
 
 /// The first record behind this place, and where it begins, that proves that the record which should

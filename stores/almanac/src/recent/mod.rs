@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 use hashbrown::HashTable;
 use punctual_core::store::{Index, Position, ShardId, Table, Tally};
+use roaring::RoaringBitmap;
 
 pub(crate) use frozen::Frozen;
 
@@ -52,6 +53,8 @@ pub(crate) struct Rows {
     slots: Vec<Slot>,
     free: Vec<SlotId>,
     arena: Arena,
+    /// How many bytes the rows have that are here.
+    living: u64,
     tallies: BTreeMap<(ShardId, Tally), i64>,
 }
 
@@ -87,7 +90,7 @@ impl Recent {
         slots.clear();
         free.clear();
         arena.clear(keep);
-        let rows = Rows { slots, free, arena, tallies: BTreeMap::new() };
+        let rows = Rows { slots, free, arena, living: 0, tallies: BTreeMap::new() };
         Some(Recent { rows: Arc::new(rows), keys, order: BTreeMap::new() })
     }
 
@@ -95,6 +98,7 @@ impl Recent {
     pub fn insert(&mut self, shard: ShardId, hash: u64, row: StoredRow<'_>, body: &[u8], lies: Body) {
         let rows = Arc::get_mut(&mut self.rows).expect(UNSHARED);
         let spot = rows.arena.put(row, body);
+        rows.living += rows.arena.get(spot).bytes().len() as u64;
         let slot = rows.fill(Slot { spot, body: lies, hash, shard });
         let hash = (hash >> 32) as u32;
         let rehash = |entry: &KeyEntry| KeyEntry::spread(entry.hash);
@@ -107,7 +111,10 @@ impl Recent {
     pub fn update(&mut self, shard: ShardId, slot: SlotId, row: StoredRow<'_>, before: (Table, Position)) {
         let rows = Arc::get_mut(&mut self.rows).expect(UNSHARED);
         let old = rows.slots[slot as usize].spot;
-        rows.slots[slot as usize].spot = rows.arena.put_instead(row, old);
+        rows.living -= rows.arena.get(old).bytes().len() as u64;
+        let new = rows.arena.put_instead(row, old);
+        rows.living += rows.arena.get(new).bytes().len() as u64;
+        rows.slots[slot as usize].spot = new;
         let (table, position) = before;
         if table != row.table() {
             self.index(shard, table).remove(position, row.group());
@@ -122,6 +129,7 @@ impl Recent {
         let rows = Arc::get_mut(&mut self.rows).expect(UNSHARED);
         let Slot { spot, hash, .. } = rows.empty(slot);
         let row = rows.arena.get(spot);
+        rows.living -= row.bytes().len() as u64;
         let index = self.order.get_mut(&(shard, row.table())).expect("every row is in an index");
         index.remove(row.position(), row.group());
         rows.arena.free(spot);
@@ -193,6 +201,21 @@ impl Rows {
 
     pub fn hash(&self, slot: SlotId) -> u64 {
         self.slots[slot as usize].hash
+    }
+
+    pub fn shard(&self, slot: SlotId) -> ShardId {
+        self.slots[slot as usize].shard
+    }
+
+    /// The slots that have a row, in their order.
+    pub fn filled(&self) -> impl Iterator<Item = SlotId> + '_ {
+        let empty: RoaringBitmap = self.free.iter().copied().collect();
+        (0..self.slots.len() as SlotId).filter(move |slot| !empty.contains(*slot))
+    }
+
+    /// How many bytes the rows have that are here; bodies that are elsewhere do not count.
+    pub fn living(&self) -> u64 {
+        self.living
     }
 
     /// How many slots there are, empty ones included.

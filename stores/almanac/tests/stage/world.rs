@@ -36,6 +36,8 @@ pub struct World {
     power_went: bool,
     /// How many faults had struck when the almanac was opened.
     failures: usize,
+    /// Whether the disk has next to no room.
+    is_full: bool,
     pub deaths: Deaths,
 }
 
@@ -64,6 +66,7 @@ impl World {
             reserve: *chance.pick(&[0, 8 << 10]),
             sync,
             tending,
+            ..Config::default()
         };
         World {
             disk: SimulatedDisk::new(chance.draw()),
@@ -75,6 +78,7 @@ impl World {
             granted: BTreeMap::new(),
             power_went: false,
             failures: 0,
+            is_full: false,
             deaths: Deaths::new(),
             chance,
         }
@@ -87,6 +91,7 @@ impl World {
             self.config.segment = *self.chance.pick(&[4 << 10, 8 << 10]);
             self.config.journal = self.config.segment * (1 + self.chance.below(5));
         }
+        self.fill_or_clear();
         if self.chance.happens(1, 3) {
             let within = *self.chance.pick(&[10, 30, 100]);
             self.doom(within);
@@ -95,7 +100,8 @@ impl World {
             match Almanac::open(Arc::new(self.disk.clone()), self.config.clone(), Arc::clone(&self.clock) as _) {
                 Ok(almanac) => almanac,
                 Err(error) => {
-                    assert!(self.disk.last_call().is_some(), "it does not open: {error}");
+                    let may_fail = self.disk.last_call().is_some() || self.is_full;
+                    assert!(may_fail, "it does not open: {error}");
                     return self.die(Moment::Opening);
                 }
             };
@@ -261,7 +267,7 @@ impl World {
         match outcome {
             Ok(()) => self.covered(),
             // The keeper may still be in trouble from a bad disk; what failed is made again later.
-            Err(StoreError::Unavailable(_)) if self.disk.last_call().is_none() && self.is_hurt() => {}
+            Err(StoreError::Unavailable(_)) if self.disk.last_call().is_none() && (self.is_hurt() || self.is_full) => {}
             Err(error) => return self.failed(&error),
         }
         Ok(())
@@ -299,7 +305,10 @@ impl World {
 
     /// An almanac fails only if its disk has failed.
     fn failed(&self, error: &StoreError) -> Result<(), Dead> {
-        assert!(self.disk.last_call().is_some() || self.is_hurt(), "it failed on a healthy disk: {error}");
+        assert!(
+            self.disk.last_call().is_some() || self.is_hurt() || self.is_full,
+            "it failed on a healthy disk: {error}"
+        );
         Err(Dead)
     }
 
@@ -310,6 +319,17 @@ impl World {
     /// All that was confirmed is durable now.
     fn covered(&mut self) {
         self.confirmed.drain(..self.confirmed.len() - 1);
+    }
+
+    /// The disk may be full in this life, or not any more.
+    fn fill_or_clear(&mut self) {
+        if self.chance.happens(1, 4) {
+            self.is_full = true;
+            self.disk.limit(self.disk.used() + self.chance.below(3 * self.config.segment));
+        } else if self.is_full && self.chance.happens(1, 2) {
+            self.is_full = false;
+            self.disk.limit(u64::MAX);
+        }
     }
 
     fn maybe_doom(&mut self, within: u64, of: u64) {
@@ -356,6 +376,7 @@ impl World {
     /// The same power loss could have left something else; that would have been as good.
     fn look_at_another_outcome(&mut self) {
         let disk = self.disk.crash(self.chance.draw());
+        disk.limit(u64::MAX);
         let config = Config { tending: Tending::Manual, ..self.config.clone() };
         let almanac = Almanac::open(Arc::new(disk), config, Arc::clone(&self.clock) as _);
         let almanac = almanac.unwrap_or_else(|error| panic!("it does not open: {error}"));

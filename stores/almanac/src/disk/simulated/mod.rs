@@ -185,6 +185,12 @@ impl Disk for SimulatedDisk {
         Ok(Box::new(Hold { disk: self.clone(), name: name.to_owned() }))
     }
 
+    /// No call: it neither fails nor counts.
+    fn room(&self) -> io::Result<u64> {
+        let state = self.state();
+        Ok(if state.limit == u64::MAX { u64::MAX } else { state.limit.saturating_sub(state.used()) })
+    }
+
     fn place(&self) -> String {
         "a simulated disk".to_owned()
     }

@@ -1,0 +1,107 @@
+//! `punctual backup` and `punctual restore`: the data directory of a server as of one moment. They work on the files; the
+//! server may run meanwhile, and is not asked.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::json;
+
+use crate::cli::print;
+use crate::config::{Overrides, Sources, load};
+use crate::failure::Failure;
+use crate::private_file::replace;
+
+/// What is in a data directory beside the store.
+const FILES: [&str; 2] = ["secret", "tokens.toml"];
+const STORE: &str = "almanac";
+
+/// Copy the data of a server as it is at one moment, also while it runs.
+///
+/// Tasks, settings, history, the secret and the tokens. On the same file system the large files are linked, which takes
+/// neither time nor room. The copy is a data directory: `punctual restore` puts it in place, and a server can be started on it.
+#[derive(Args, Debug)]
+pub struct BackupArgs {
+    /// Where to; it must not be there, or be empty.
+    directory: PathBuf,
+    #[command(flatten)]
+    place: Place,
+}
+
+/// Put a backup in the place of a server's data, while the server does not run.
+#[derive(Args, Debug)]
+pub struct RestoreArgs {
+    /// The backup.
+    directory: PathBuf,
+    #[command(flatten)]
+    place: Place,
+}
+
+/// Where the server's data is: where its configuration says, unless told otherwise.
+#[derive(Args, Debug)]
+struct Place {
+    /// The server's TOML file of settings; without, ./punctual.toml if it is there.
+    #[arg(long, env = "PUNCTUAL_CONFIG", value_name = "FILE", hide_env_values = true)]
+    config: Option<PathBuf>,
+    /// The server's data directory.
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+}
+
+impl Place {
+    fn data(self) -> Result<PathBuf, Failure> {
+        let data = self.data.map(|data| ("data".to_owned(), data.display().to_string()));
+        let sources = Sources::new(self.config, Overrides(data.into_iter().collect()));
+        let effective = load(&sources).map_err(|problems| Failure::Usage(problems.to_string()))?;
+        Ok(effective.config.data)
+    }
+}
+
+impl BackupArgs {
+    /// Does it.
+    pub fn run(self, json: bool) -> Result<(), Failure> {
+        let (data, to) = (self.place.data()?, self.directory);
+        copy(&data, &to, "backed up", json)
+    }
+}
+
+impl RestoreArgs {
+    /// Does it.
+    pub fn run(self, json: bool) -> Result<(), Failure> {
+        let (data, from) = (self.place.data()?, self.directory);
+        if data.join(STORE).exists() {
+            return Err(Failure::Failed(format!(
+                "there is a store in {} already: move it away first, so that nothing is lost by mistake",
+                data.display()
+            )));
+        }
+        copy(&from, &data, "restored", json)
+    }
+}
+
+/// Copies a data directory. What is linked is never written to again, so neither can spoil the other.
+fn copy(from: &Path, to: &Path, verb: &str, json: bool) -> Result<(), Failure> {
+    let done = punctual_almanac::backup(&from.join(STORE), &to.join(STORE)).map_err(Failure::failed)?;
+    for name in FILES {
+        let failed = |error: io::Error| Failure::Failed(format!("{name} cannot be copied: {error}"));
+        match fs::read(from.join(name)) {
+            Ok(content) => replace(&to.join(name), &content).map_err(failed)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(failed(error)),
+        }
+    }
+    let (runs, linked, copied) = (done.runs, done.linked, done.copied);
+    if json {
+        let place = to.display().to_string();
+        return print(&format!(
+            "{}\n",
+            json!({ "directory": place, "runs": runs, "linked": linked, "copied_bytes": copied })
+        ));
+    }
+    print(&format!(
+        "{verb} {} to {}: {runs} runs ({linked} of them linked), {copied} bytes copied\n",
+        from.display(),
+        to.display()
+    ))
+}

@@ -1,0 +1,88 @@
+//! The lines of an export that hold settings: of a topic or of a queue, before the tasks.
+//!
+//! What is there already keeps its settings, as a task that is there stays as it is. A topic that was paused is paused
+//! again when its tasks are in.
+
+use punctual_client::Client;
+use punctual_wire::{QueueSettings, TopicSettings};
+use serde::{Deserialize, Serialize};
+
+use super::failure::Failure;
+
+/// Settings as a line of an export.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
+pub enum SettingsLine {
+    /// Of a topic.
+    Topic {
+        /// Its name.
+        name: String,
+        /// What it is told to do.
+        settings: TopicSettings,
+    },
+    /// Of a queue.
+    Queue {
+        /// Its name.
+        name: String,
+        /// What it is told to do.
+        settings: QueueSettings,
+    },
+}
+
+/// All settings of a server, or those of one topic and the queues it feeds. Queues come first: topics name them.
+pub async fn all(client: &Client, topic: Option<&str>) -> Result<Vec<SettingsLine>, Failure> {
+    let mut topics = client.topics().await?;
+    topics.retain(|info| topic.is_none_or(|name| *name == info.name));
+    let fed = |queue: &str| {
+        topics.iter().any(|info| match &info.settings.feeds {
+            Some(feeds) => feeds.iter().any(|binding| binding.queue == queue),
+            None => info.name == queue,
+        })
+    };
+    let queues = client.queues().await?;
+    let queues = queues.into_iter().filter(|info| topic.is_none() || fed(&info.name));
+    let mut lines: Vec<SettingsLine> =
+        queues.map(|info| SettingsLine::Queue { name: info.name, settings: info.settings }).collect();
+    lines.extend(topics.into_iter().map(|info| SettingsLine::Topic { name: info.name, settings: info.settings }));
+    Ok(lines)
+}
+
+impl SettingsLine {
+    /// Whether a line holds settings, and which.
+    pub fn read(text: &str) -> Option<Result<SettingsLine, serde_json::Error>> {
+        #[derive(Deserialize)]
+        struct Kind {
+            kind: Option<String>,
+        }
+        let kind = serde_json::from_str::<Kind>(text).ok()?.kind?;
+        ["topic", "queue"].contains(&kind.as_str()).then(|| serde_json::from_str(text))
+    }
+
+    /// Puts the settings in place, unless there are some; says whether it did. A topic that is to be paused is so only
+    /// when [`pause`](SettingsLine::pause) says so, or it would take no tasks.
+    pub async fn put(&self, client: &Client) -> Result<bool, Failure> {
+        match self {
+            SettingsLine::Topic { name, .. } if client.topic(name).await?.is_some() => Ok(false),
+            SettingsLine::Queue { name, .. } if client.queue(name).await?.is_some() => Ok(false),
+            SettingsLine::Topic { name, settings } => {
+                let settings = TopicSettings { paused: false, ..settings.clone() };
+                client.put_topic(name, settings).await?;
+                Ok(true)
+            }
+            SettingsLine::Queue { name, settings } => {
+                client.put_queue(name, settings.clone()).await?;
+                Ok(true)
+            }
+        }
+    }
+
+    /// Pauses a topic that was paused.
+    pub async fn pause(&self, client: &Client) -> Result<(), Failure> {
+        if let SettingsLine::Topic { name, settings } = self
+            && settings.paused
+        {
+            client.pause_topic(name).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,133 @@
+//! Data that is gone or in the wrong hands: a store that lost something does not start as if nothing had been, and
+//! nobody else can read what is there.
+
+#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
+
+mod stage;
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::path::Path;
+
+use serde_json::json;
+use stage::{Server, eventually, punctual, run};
+
+/// A server that was killed after it had taken tasks.
+fn killed() -> Server {
+    let mut server = Server::start();
+    for number in 0..20 {
+        server.post("/v1/tasks", &json!({ "topic": "t", "id": number.to_string(), "delay": "1h" })).expect(201);
+    }
+    server.kill();
+    server
+}
+
+/// Does not start, and says why and what to do.
+fn is_refused(server: &mut Server, why: &str) {
+    server.spawn();
+    assert_eq!(server.wait().code(), Some(1));
+    server.wait_for(why);
+    server.wait_for("punctual serve --force-open");
+}
+
+/// Starts on the same data when told to do without what is lost.
+fn forced(server: &Server) -> Server {
+    Server::start_with(&["--data", server.data().to_str().unwrap(), "--force-open"])
+}
+
+/// The file of the journal that has the highest number.
+fn latest_segment(data: &Path) -> std::path::PathBuf {
+    let files = fs::read_dir(data.join("almanac")).unwrap().map(|entry| entry.unwrap().path());
+    let number = |path: &std::path::PathBuf| {
+        let bytes = fs::read(path).unwrap();
+        bytes.starts_with(b"PUNCJRNL").then(|| u64::from_le_bytes(bytes[20..28].try_into().unwrap()))
+    };
+    files.filter(|path| number(path).is_some()).max_by_key(number).unwrap()
+}
+
+#[test]
+fn a_data_directory_that_had_a_store_and_lost_it_is_refused() {
+    let mut server = killed();
+    fs::remove_dir_all(server.data().join("almanac")).unwrap();
+    is_refused(&mut server, "there is no store in");
+    let mut forced = forced(&server);
+    forced.wait_for("All of it is lost");
+    forced.get("/v1/tasks/t/1").expect(404);
+    forced.post("/v1/tasks", &json!({ "topic": "t", "id": "new", "delay": "1h" })).expect(201);
+    forced.stop();
+    server.start_again();
+    server.get("/v1/tasks/t/new").expect(200);
+}
+
+#[test]
+fn a_journal_that_lost_a_segment_is_refused_and_forced_says_what_is_lost() {
+    let mut server = killed();
+    let segment = latest_segment(&server.data());
+    fs::remove_file(&segment).unwrap();
+    is_refused(&mut server, segment.file_name().unwrap().to_str().unwrap());
+    let mut forced = forced(&server);
+    forced.wait_for("Lost are the commits");
+    forced.stop();
+    server.start_again();
+    server.get("/readyz").expect(200);
+}
+
+fn modes_below(directory: &Path) -> Vec<(String, u32)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory).unwrap().map(Result::unwrap) {
+        let metadata = entry.metadata().unwrap();
+        let allowed = if metadata.is_dir() { 0o700 } else { 0o600 };
+        if metadata.mode() & 0o777 != allowed {
+            found.push((entry.path().display().to_string(), metadata.mode() & 0o777));
+        }
+        if metadata.is_dir() {
+            found.extend(modes_below(&entry.path()));
+        }
+    }
+    found
+}
+
+#[test]
+fn every_file_of_the_store_is_private_whoever_made_the_data_directory() {
+    let mut server = Server::prepare(&[], &[]);
+    let almanac = server.data().join("almanac");
+    fs::create_dir_all(&almanac).unwrap();
+    fs::set_permissions(server.data(), Permissions::from_mode(0o755)).unwrap();
+    fs::set_permissions(&almanac, Permissions::from_mode(0o755)).unwrap();
+    server.start_again();
+    server.post("/v1/tasks", &json!({ "topic": "t", "delay": "1h" })).expect(201);
+    assert_eq!(modes_below(&server.data()), []);
+    // As an older version has left them.
+    server.kill();
+    for entry in fs::read_dir(&almanac).unwrap().map(Result::unwrap) {
+        fs::set_permissions(entry.path(), Permissions::from_mode(0o644)).unwrap();
+    }
+    server.start_again();
+    assert_eq!(modes_below(&server.data()), []);
+}
+
+#[test]
+fn a_token_that_root_makes_is_for_the_owner_of_the_data_directory() {
+    let directory = tempfile::tempdir().unwrap();
+    chown(directory.path(), Some(12_345), Some(54_321)).expect("this test is run by root");
+    let data = directory.path().to_str().unwrap();
+    for name in ["one", "two"] {
+        let made = run(punctual().args(["token", "create", "--name", name, "--role", "admin", "--data", data]));
+        assert_eq!(made.code, Some(0), "{}", made.stderr);
+        let found = fs::metadata(directory.path().join("tokens.toml")).unwrap();
+        assert_eq!((found.uid(), found.gid(), found.mode() & 0o777), (12_345, 54_321, 0o600));
+    }
+}
+
+#[test]
+fn tokens_that_cannot_be_read_let_nobody_in() {
+    let mut server = Server::start();
+    server.get("/v1/topics").expect(200);
+    // Nobody can read a directory as a file, not even root.
+    fs::create_dir(server.data().join("tokens.toml")).unwrap();
+    eventually("the doors close", || server.get("/v1/topics").status == 401);
+    server.wait_for("nobody is let in");
+    server.kill();
+    server.spawn();
+    assert_ne!(server.wait().code(), Some(0), "it does not start open");
+}

@@ -1,0 +1,218 @@
+//! Retelling: what recent rows are, written once more into free segments of the journal, so that all that came
+//! before it is not needed any more. Nothing of the size of a run is written, and no room is taken that was not set
+//! aside: this is how the journal is used again, and dead runs go, on a disk that is full.
+//!
+//! ```text
+//! before:  manifest ─► runs, deaths of then   ─► journal: all that happened since
+//! after:   manifest ─► runs, deaths of now    ─► journal: the recent rows that live, then what happens next
+//! ```
+//! A row whose body is still in a run is told as an update of the row there, so that row counts as living for the
+//! manifest. Commits wait meanwhile. A crash before the manifest is replaced leaves a retelling that no manifest asks
+//! for; it is passed over.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use punctual_core::store::{Position, ShardId, StoreError, Table};
+use roaring::RoaringBitmap;
+
+use crate::address::Address;
+use crate::almanac::Shared;
+use crate::journal::Journal;
+use crate::keeper::Desk;
+use crate::lock::lock;
+use crate::manifest::{Manifest, Tallies};
+use crate::payload::{write_changes, write_insert, write_retelling, write_update};
+use crate::recent::{Body, Rows, SlotId};
+use crate::setback::Setback;
+use crate::shelf::Shelved;
+use crate::state::State;
+
+/// The longest record of a retelling, unless one row is longer: a sixteenth of a segment, but not more than this.
+const RECORD: u64 = 256 << 10;
+
+impl Shared {
+    /// Whether a retelling would give room back: a run that is all dead, enough dead rows, or segments.
+    pub fn is_worth_retelling(&self, desk: &Desk) -> bool {
+        let state = lock(&self.state);
+        let lenders = lenders(&state);
+        let is_idle = |(place, shelved): (u16, &Shelved)| shelved.living() == 0 && !lenders.contains(&place);
+        let has_idle = state.shelf.runs().any(is_idle);
+        let has_died = dead_bytes(&state) >= desk.dead_bytes + self.config.segment / 4;
+        drop(state);
+        let journal = lock(&self.journal);
+        // Telling it again takes as much as lives, so the journal must hold more than that.
+        let grown = journal.bytes() >= self.living.load(Ordering::Relaxed) + self.config.segment / 2;
+        let is_needed = journal.free() <= self.to_retell() + self.config.reserve_segments() / 2;
+        has_idle || has_died || (is_needed && grown)
+    }
+
+    /// Tells all recent rows again and gives back what is not needed any more.
+    pub fn retell(&self, desk: &mut Desk) -> Result<(), Setback> {
+        let mut journal = lock(&self.journal);
+        self.check()?;
+        if journal.free() < self.to_retell() {
+            return Err(Setback::NoRoom("too few segments of the journal are free".to_owned()));
+        }
+        journal.close().map_err(|error| self.append_failed(error))?;
+        self.abandon_checkpoint(desk);
+        let (rows, runs, fences, tallies) = {
+            let mut state = lock(&self.state);
+            state.thaw();
+            self.recent_bytes.store(state.active.bytes(), Ordering::Relaxed);
+            let runs: Vec<(u16, Shelved)> = state.shelf.runs().map(|(place, run)| (place, run.clone())).collect();
+            let fences = state.fences.iter().map(|(shard, fence)| (*shard, *fence)).collect();
+            (Arc::clone(state.active.rows()), runs, fences, Arc::clone(&state.tallies))
+        };
+        let (sequence, first_segment) = (journal.written(), journal.number() + 1);
+        let runs = without_lenders(runs, &rows);
+        let told = Teller { shared: self, journal: &mut journal, sequence }.tell(&rows, &runs);
+        let tallies = sum(&tallies, &rows);
+        // Nobody else may hold the rows when the next commit comes.
+        drop(rows);
+        told?;
+        journal.sync().map_err(|error| self.poison(format!("the journal could not be synced: {error}")))?;
+        let (idle, runs): (Vec<_>, Vec<_>) = runs.into_iter().partition(|(_, shelved)| shelved.living() == 0);
+        let manifest = Manifest {
+            sequence,
+            first_segment,
+            next_run: desk.next_run(),
+            runs: runs.iter().map(|(_, shelved)| shelved.entry()).collect(),
+            fences,
+            tallies: Arc::new(tallies),
+            has_reach: self.has_reach(),
+        };
+        self.replace_manifest(&manifest, || journal.give_up_free())?;
+        let surplus = journal.release(first_segment, self.worth_keeping());
+        drop(journal);
+        self.remove_segments(surplus);
+        let retired: Vec<(u16, Shelved)> = {
+            let mut state = lock(&self.state);
+            desk.dead_bytes = dead_bytes(&state);
+            idle.iter().filter_map(|(place, _)| Some((*place, state.shelf.take(*place)?))).collect()
+        };
+        self.retire(&retired);
+        desk.give_back(&runs, &retired);
+        Ok(())
+    }
+}
+
+impl Shared {
+    /// After a loss: how far the journal reaches from now on.
+    pub fn forget_lost(&self) {
+        let reached = lock(&self.journal).reached();
+        if let Some(reach) = lock(&self.reach).as_mut() {
+            // If it cannot be written, the loss is told again at the next opening.
+            _ = reach.write(reached);
+        }
+    }
+}
+
+/// Writes a retelling.
+struct Teller<'a> {
+    shared: &'a Shared,
+    journal: &'a mut Journal,
+    /// All records up to this one are told again.
+    sequence: u64,
+}
+
+impl Teller<'_> {
+    fn tell(&mut self, rows: &Rows, runs: &[(u16, Shelved)]) -> Result<(), Setback> {
+        let mut slots: Vec<(ShardId, Option<Address>, SlotId)> = rows
+            .filled()
+            .map(|slot| match rows.row(slot).1 {
+                Body::Here => (rows.shard(slot), None, slot),
+                Body::Borrowed(address) => (rows.shard(slot), Some(address), slot),
+            })
+            .collect();
+        // Those that borrow from the same block come together, so that it is read once.
+        slots.sort_unstable_by_key(|(shard, lender, slot)| (*shard, lender.map(|at| (at.run, at.ordinal)), *slot));
+        let longest = RECORD.min(self.shared.config.segment / 16) as usize;
+        let (mut changes, mut count) = (Vec::new(), 0);
+        for of_shard in slots.chunk_by(|one, other| one.0 == other.0) {
+            let shard = of_shard[0].0;
+            for (_, lender, slot) in of_shard {
+                let (row, _) = rows.row(*slot);
+                if count > 0 && changes.len() + row.bytes().len() > longest {
+                    self.record(shard, count, &changes)?;
+                    changes.clear();
+                    count = 0;
+                }
+                match lender {
+                    None => write_insert(row, &mut changes),
+                    Some(address) => write_update(row, self.stood_at(*address, runs)?, &mut changes),
+                }
+                count += 1;
+            }
+            self.record(shard, count, &changes)?;
+            changes.clear();
+            count = 0;
+        }
+        Ok(())
+    }
+
+    fn record(&mut self, shard: ShardId, count: u32, changes: &[u8]) -> Result<(), Setback> {
+        let sequence = self.sequence;
+        let appended = self.journal.append(0, |to| {
+            write_retelling(sequence, to);
+            write_changes(shard, count, changes, to);
+        });
+        appended.map_err(|error| Setback::Store(self.shared.append_failed(error)))
+    }
+
+    /// Where the row stands that lends its body.
+    fn stood_at(&self, address: Address, runs: &[(u16, Shelved)]) -> Result<(Table, Position), Setback> {
+        let lender = runs.iter().find(|(place, _)| *place == address.run).map(|(_, lender)| lender);
+        let lender = lender.expect("a run stays on the shelf while a body is borrowed from it");
+        let loaded = self.shared.blocks.load_row(&lender.run, address.ordinal).map_err(StoreError::from);
+        let (block, index) = loaded.map_err(Setback::Store)?;
+        let row = block.row(index);
+        Ok((row.table(), row.position()))
+    }
+}
+
+/// The places of the runs from which bodies are borrowed.
+fn lenders(state: &State) -> BTreeSet<u16> {
+    let frozen = state.frozen.as_ref().map(|frozen| frozen.layer().rows());
+    let layers = [Some(state.active.rows()), frozen].into_iter().flatten();
+    layers.flat_map(|rows| rows.filled().filter_map(|slot| lender(rows, slot))).map(|address| address.run).collect()
+}
+
+fn lender(rows: &Rows, slot: SlotId) -> Option<Address> {
+    match rows.row(slot).1 {
+        Body::Here => None,
+        Body::Borrowed(address) => Some(address),
+    }
+}
+
+/// The runs as a manifest is to know them: rows whose bodies are borrowed live, until what has become of them is in
+/// a run of its own.
+fn without_lenders(mut runs: Vec<(u16, Shelved)>, rows: &Rows) -> Vec<(u16, Shelved)> {
+    let mut borrowed: BTreeMap<u16, RoaringBitmap> = BTreeMap::new();
+    for address in rows.filled().filter_map(|slot| lender(rows, slot)) {
+        borrowed.entry(address.run).or_default().insert(address.ordinal);
+    }
+    for (place, shelved) in &mut runs {
+        if let Some(lent) = borrowed.get(place) {
+            shelved.deaths = Arc::new(&*shelved.deaths - lent);
+        }
+    }
+    runs
+}
+
+fn sum(before: &Tallies, rows: &Rows) -> Tallies {
+    let mut tallies = before.clone();
+    for (tally, delta) in rows.tallies() {
+        *tallies.entry(tally.clone()).or_insert(0) += delta;
+    }
+    tallies.retain(|_, count| *count != 0);
+    tallies
+}
+
+/// About how many bytes of rows in runs are dead.
+pub(crate) fn dead_bytes(state: &State) -> u64 {
+    let dead =
+        |shelved: &Shelved| shelved.run.row_bytes() * shelved.deaths.len() / u64::from(shelved.run.rows()).max(1);
+    state.shelf.runs().map(|(_, shelved)| dead(shelved)).sum()
+}

@@ -1,0 +1,189 @@
+//! What the almanac does on a disk that is full: it takes no more, everything else goes on for ever, and what is
+//! dead gives its room back by itself.
+
+#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
+
+mod stage;
+
+use std::io::ErrorKind;
+
+use punctual_almanac::{Almanac, Call, Config, Fault, SimulatedDisk, Sync};
+use punctual_core::store::{Change, Hardship, Store};
+
+use stage::scene::{SHARD, Scene, insert, key, remove, update};
+use stage::tiny;
+
+fn config() -> Config {
+    Config { reserve: 64 << 10, segment: 16 << 10, journal: 64 << 10, ..tiny() }
+}
+
+/// An almanac with rows on a disk that has been full since; gives how many rows there are.
+fn full(seed: u64, body: usize, config: Config) -> (Scene, Almanac, u64) {
+    let mut scene = Scene::new(seed, config);
+    let almanac = scene.open();
+    scene.disk.limit(768 << 10);
+    for number in (0..).step_by(8) {
+        scene.change(&almanac, (number..number + 8).map(|number| insert(number, body)).collect()).unwrap();
+        _ = almanac.tend();
+        if let Some(hardship) = almanac.hardship() {
+            let Hardship::NoRoom(message) = &hardship else { panic!("{hardship:?}") };
+            assert!(message.contains("make room on the disk"), "{message}");
+            return (scene, almanac, number + 8);
+        }
+    }
+    unreachable!("a disk that is full is noticed")
+}
+
+/// The process is killed, and started again on a disk that is as full as before.
+fn restart(scene: &mut Scene, almanac: Almanac) -> Almanac {
+    let killed = scene.disk.copy();
+    drop(almanac);
+    go_on(scene, killed)
+}
+
+/// Goes on with another disk, on which there must be all that was confirmed.
+fn go_on(scene: &mut Scene, disk: SimulatedDisk) -> Almanac {
+    scene.disk = disk;
+    let almanac = scene.open();
+    is_as_confirmed(scene, &almanac);
+    almanac
+}
+
+/// Reads all rows. It does not try every way to find each, as `Scene::compare` does: there are many.
+fn is_as_confirmed(scene: &Scene, almanac: &Almanac) {
+    let found = scene.read(almanac).unwrap();
+    assert!(found == scene.model, "{}", found.differences(&scene.model));
+}
+
+/// Removes the first rows, one part after the other.
+fn drain(scene: &mut Scene, almanac: &Almanac, rows: u64) {
+    let changes = (0..rows).map(|number| remove(&scene.model, number)).collect::<Vec<Change>>();
+    for changes in changes.chunks(16) {
+        scene.change(almanac, changes.to_vec()).unwrap();
+        _ = almanac.tend();
+    }
+}
+
+fn is_live(scene: &Scene, number: u64) -> bool {
+    scene.model.row_of(SHARD, punctual_core::store::Table::Live, &key(number)).is_some()
+}
+
+#[test]
+fn on_a_full_disk_acknowledging_and_cancelling_go_on_for_ever() {
+    let (mut scene, almanac, rows) = full(1, 1_000, config());
+    // Updates of the same rows again and again: many times what was set aside.
+    let mut bytes = 0;
+    while bytes < 10 * scene.config.reserve {
+        for number in (0..100).step_by(4) {
+            let changes = (number..number + 4).map(|number| update(&scene.model, number)).collect();
+            scene.change(&almanac, changes).unwrap();
+            bytes += 24 + 11 + 4 * (10 + 32 + 15);
+        }
+        _ = almanac.tend();
+    }
+    is_as_confirmed(&scene, &almanac);
+    drain(&mut scene, &almanac, rows / 2);
+    let disk = scene.disk.crash(1);
+    drop(go_on(&mut scene, disk));
+}
+
+#[test]
+fn a_full_almanac_survives_restarts_and_drains_to_empty() {
+    for (seed, body) in [(1, 1_000), (2, 3_000), (3, 7_000)] {
+        let (mut scene, mut almanac, rows) = full(seed, body, config());
+        for start in 0..8 {
+            almanac = restart(&mut scene, almanac);
+            // A little is done in each life, and leaves rows behind whose bodies are elsewhere.
+            for number in start * 3..(start + 1) * 3 {
+                scene.change(&almanac, vec![update(&scene.model, number)]).unwrap();
+            }
+            if start % 3 == 0 {
+                _ = almanac.tend();
+            }
+        }
+        drain(&mut scene, &almanac, rows);
+        almanac.tend().unwrap();
+        assert_eq!(almanac.hardship(), None, "body of {body}");
+        let usage = almanac.usage();
+        assert_eq!(usage.rows_in_runs, 0, "{usage:?}");
+        for number in rows..rows + 20 {
+            scene.change(&almanac, vec![insert(number, body)]).unwrap();
+        }
+        scene.compare(&almanac);
+    }
+}
+
+#[test]
+fn a_run_without_living_rows_goes_without_any_room_being_taken() {
+    let (mut scene, almanac, rows) = full(4, 2_000, config());
+    let (before, used) = (almanac.usage(), scene.disk.used());
+    // From here on not a byte more can be had.
+    scene.disk.limit(scene.disk.used());
+    drain(&mut scene, &almanac, rows);
+    let after = almanac.usage();
+    assert!(before.runs > 1 && after.runs < before.runs, "{before:?}, {after:?}");
+    assert_eq!(almanac.hardship(), None, "it takes tasks again, on a disk that is no larger");
+    almanac.checkpoint().unwrap();
+    assert_eq!(almanac.usage().runs, 0);
+    assert!(scene.disk.used() + before.run_bytes / 2 < used, "{} of {used}", scene.disk.used());
+    let disk = scene.disk.crash(4);
+    drop(go_on(&mut scene, disk));
+}
+
+#[test]
+fn rows_whose_bodies_are_in_runs_survive_being_told_again_and_any_crash_meanwhile() {
+    for seed in 0..30 {
+        let sync = if seed % 2 == 0 { Sync::Always } else { Sync::Every(std::time::Duration::from_secs(1)) };
+        let (mut scene, almanac, rows) = full(seed, 1_500, Config { sync, ..config() });
+        let changed = |number: u64| match number % 3 {
+            0 => Some(update(&scene.model, number)),
+            1 => Some(remove(&scene.model, number)),
+            _ => None,
+        };
+        let changes: Vec<Change> = (0..rows).filter_map(changed).collect();
+        for changes in changes.chunks(10) {
+            scene.change(&almanac, changes.to_vec()).unwrap();
+        }
+        // The power goes at some call of what gives room back.
+        scene.disk.crash_at(scene.disk.calls() + 1 + seed);
+        let ended = almanac.tend();
+        if ended.is_err() && scene.disk.last_call().is_none() {
+            is_as_confirmed(&scene, &almanac);
+        }
+        drop(almanac);
+        // Without a sync for each commit a power loss may take some; a killed process loses none.
+        let disk = if sync == Sync::Always { scene.disk.crash(seed) } else { scene.disk.copy() };
+        let again = go_on(&mut scene, disk);
+        assert!(is_live(&scene, 0) && !is_live(&scene, 1));
+        again.tend().ok();
+        is_as_confirmed(&scene, &again);
+    }
+}
+
+#[test]
+fn what_another_error_keeps_from_being_written_is_not_told_as_lack_of_room() {
+    for call in [Call::Create, Call::Allocate, Call::Write, Call::Sync] {
+        let mut scene = Scene::new(1, config());
+        let almanac = scene.open();
+        for (kind, word) in [(ErrorKind::PermissionDenied, "permission"), (ErrorKind::Other, "disk")] {
+            scene.disk.fail(Fault { call, name_contains: "journal-0", after: 0, kind, lasting: true });
+            _ = almanac.tend();
+            let Some(Hardship::Failing(message)) = almanac.hardship() else {
+                panic!("{call:?} {kind}: {:?}", almanac.hardship())
+            };
+            assert!(
+                message.contains(word) && message.contains("a segment of the journal could not be made"),
+                "{message}"
+            );
+            assert!(!message.contains("room"), "{message}");
+            scene.disk.heal();
+            almanac.tend().unwrap();
+            assert_eq!(almanac.hardship(), None);
+            // The next fault has segments to make, too.
+            for number in 0..40 {
+                let number = number + if kind == ErrorKind::Other { 100 } else { 0 };
+                scene.change(&almanac, vec![insert(number, 1_000)]).unwrap();
+            }
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Parts of the journal that are gone: deleted, emptied, cut or wiped. They are missed, and the almanac does not open
+//! unless the loss is accepted.
+
+#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
+
+mod stage;
+
+use punctual_almanac::inspect::check;
+use punctual_almanac::{Almanac, Config, Disk, OpenError, SimulatedDisk};
+use punctual_core::store::Store;
+
+use stage::model::Model;
+use stage::scene::{Scene, insert};
+use stage::tiny;
+
+type Spoil = fn(&SimulatedDisk, &str);
+
+/// All that can happen to a segment.
+const WAYS: [(&str, Spoil); 6] = [
+    ("deleted", |disk, name| disk.remove(name).unwrap()),
+    ("emptied", |disk, name| disk.overwrite(name, &[])),
+    ("cut to its head", |disk, name| disk.overwrite(name, &disk.read(name).unwrap()[..1_024])),
+    ("cut in the middle", |disk, name| {
+        let bytes = disk.read(name).unwrap();
+        disk.overwrite(name, &bytes[..bytes.len() / 2]);
+    }),
+    ("half wiped", |disk, name| {
+        let mut bytes = disk.read(name).unwrap();
+        bytes[1_100..].fill(0);
+        disk.overwrite(name, &bytes);
+    }),
+    ("without its beginning", |disk, name| {
+        let mut bytes = disk.read(name).unwrap();
+        bytes[..1_024].fill(0);
+        disk.overwrite(name, &bytes);
+    }),
+];
+
+/// An almanac whose journal takes several segments.
+fn journal() -> (Scene, Almanac) {
+    let mut scene = Scene::new(5, Config { journal: 1 << 20, memory: 4 << 20, ..tiny() });
+    let almanac = scene.open();
+    almanac.tend().unwrap();
+    for number in 0..60 {
+        scene.change(&almanac, vec![insert(number, 300)]).unwrap();
+    }
+    (scene, almanac)
+}
+
+/// The segments that hold records, in their order.
+fn segments(disk: &SimulatedDisk) -> Vec<String> {
+    let number = |name: &String| {
+        let bytes = disk.read(name).unwrap();
+        let head: u64 = u64::from_le_bytes(bytes[20..28].try_into().unwrap());
+        (bytes[..8] == *b"PUNCJRNL").then_some(head)
+    };
+    let names = disk.names().into_iter().filter(|name| name.starts_with("journal-"));
+    let mut used: Vec<(u64, String)> = names.filter_map(|name| Some((number(&name)?, name))).collect();
+    used.sort();
+    used.into_iter().map(|(_, name)| name).collect()
+}
+
+fn on(scene: &Scene, disk: SimulatedDisk, accepts_loss: bool) -> Scene {
+    let mut other = Scene::new(5, Config { accepts_loss, ..scene.config.clone() });
+    other.disk = disk;
+    other
+}
+
+/// What is lost is missed by opening and by the check; accepted, the rest opens, and then for good.
+fn is_missed(scene: &Scene, disk: &SimulatedDisk, what: &str) {
+    let error = on(scene, disk.copy(), false).refusal();
+    let OpenError::Damaged(damage) = &error else { panic!("{what}: {error}") };
+    assert!(damage.file.starts_with("journal-"), "{what}: {damage}");
+    assert!(error.to_string().contains("backup"), "{error}");
+    let report = check(disk, &mut |_| ()).unwrap();
+    assert!(!report.damage.is_empty(), "{what}: the check finds nothing");
+
+    let forced = on(scene, disk.copy(), true);
+    let almanac = forced.try_open().unwrap();
+    assert!(
+        almanac.losses().iter().any(|loss| loss.contains("Lost are the commits")),
+        "{what}: {:?}",
+        almanac.losses()
+    );
+    let left = scene.read(&almanac).unwrap();
+    assert!(is_a_beginning(&left, &scene.model), "{what}");
+    // A segment of which only the empty end was cut off has lost nothing.
+    assert!(left != scene.model || what.ends_with("cut in the middle"), "{what}");
+    drop(almanac);
+    let again = on(scene, forced.disk.copy(), false).try_open().unwrap_or_else(|error| panic!("{what}: {error}"));
+    assert!(scene.read(&again).unwrap() == left, "{what}");
+    assert_eq!(again.losses(), [""; 0]);
+}
+
+/// Whether all that is left was there.
+fn is_a_beginning(left: &Model, all: &Model) -> bool {
+    left.differences(all).lines().all(|line| !line.contains("expected nothing"))
+}
+
+#[test]
+fn whatever_happens_to_a_segment_of_an_almanac_that_was_closed_is_noticed() {
+    let (scene, almanac) = journal();
+    drop(almanac);
+    let segments = segments(&scene.disk);
+    assert!(segments.len() > 2, "{segments:?}");
+    for name in &segments {
+        for (way, spoil) in WAYS {
+            let disk = scene.disk.copy();
+            spoil(&disk, name);
+            is_missed(&scene, &disk, &format!("{name} {way}"));
+        }
+    }
+    let disk = scene.disk.copy();
+    segments.iter().for_each(|name| disk.remove(name).unwrap());
+    is_missed(&scene, &disk, "all deleted");
+}
+
+#[test]
+fn whatever_happens_to_a_segment_of_an_almanac_that_was_killed_is_noticed_a_round_of_the_keeper_later() {
+    let (scene, almanac) = journal();
+    almanac.tend().unwrap();
+    let killed = scene.disk.copy();
+    for name in &segments(&killed) {
+        for (way, spoil) in WAYS {
+            let disk = killed.copy();
+            spoil(&disk, name);
+            is_missed(&scene, &disk, &format!("{name} {way}"));
+        }
+    }
+    drop(almanac);
+}
+
+#[test]
+fn the_latest_segment_is_missed_as_soon_as_it_was_begun() {
+    let (scene, almanac) = journal();
+    let killed = scene.disk.copy();
+    let last = segments(&killed).pop().unwrap();
+    for (way, spoil) in WAYS.iter().filter(|(way, _)| *way != "half wiped") {
+        let disk = killed.copy();
+        spoil(&disk, &last);
+        is_missed(&scene, &disk, &format!("{last} {way}"));
+    }
+    drop(almanac);
+}
+
+#[test]
+fn a_note_of_how_far_the_journal_reaches_must_be_there() {
+    let (scene, almanac) = journal();
+    drop(almanac);
+    for spoil in
+        [|disk: &SimulatedDisk| disk.remove("reach").unwrap(), |disk: &SimulatedDisk| disk.overwrite("reach", &[])]
+    {
+        let disk = scene.disk.copy();
+        spoil(&disk);
+        let error = on(&scene, disk.copy(), false).refusal();
+        assert!(matches!(&error, OpenError::Damaged(damage) if damage.file == "reach"), "{error}");
+        assert!(!check(&disk, &mut |_| ()).unwrap().damage.is_empty());
+    }
+}
+
+#[test]
+fn an_almanac_that_was_there_and_is_gone_is_not_begun_anew() {
+    let mut scene = Scene::new(1, Config { must_exist: true, ..tiny() });
+    let error = scene.refusal();
+    assert!(matches!(error, OpenError::Gone { .. }), "{error}");
+    assert!(error.to_string().contains("backup"), "{error}");
+    assert_eq!(scene.disk.names(), ["lock"], "nothing was made");
+    scene.config.accepts_loss = true;
+    let almanac = scene.open();
+    assert!(almanac.losses()[0].contains("All of it is lost"), "{:?}", almanac.losses());
+    assert_eq!(almanac.hardship(), None);
+}
