@@ -79,7 +79,7 @@ struct Told {
 #[derive(Args, Debug)]
 struct ServeArgs {
     /// Open the store although confirmed tasks are lost: parts of its journal, or all of it. What is lost is told in
-    /// the log; look at it with `punctual-almanac check` before.
+    /// the log; look at it with `punctual store check` before.
     #[arg(long)]
     force_open: bool,
     #[command(flatten)]

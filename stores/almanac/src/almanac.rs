@@ -16,8 +16,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use punctual_core::store::{
-    Batch, Bodies, Claim, Fence, Fenced, Find, FindBack, Hardship, Key, Owner, Position, Row, Scan, ScanBack, ShardId, Store,
-    StoreError, Tally,
+    Batch, Bodies, Claim, Fence, Fenced, Find, FindBack, Hardship, Key, Owner, Position, Row, Scan, ScanBack, ShardId,
+    Store, StoreError, Tally,
 };
 use punctual_core::{Clock, Millis, Name};
 

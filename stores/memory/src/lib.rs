@@ -17,8 +17,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use punctual_core::store::{
-    Batch, Bodies, Claim, Fence, Fenced, Find, FindBack, Hardship, Key, Owner, Ownership, Position, Row, Scan, ScanBack, ShardId,
-    Store, StoreError, Tally,
+    Batch, Bodies, Claim, Fence, Fenced, Find, FindBack, Hardship, Key, Owner, Ownership, Position, Row, Scan,
+    ScanBack, ShardId, Store, StoreError, Tally,
 };
 use punctual_core::{Clock, Millis, Name};
 
