@@ -42,10 +42,13 @@ impl Shared {
         let has_died = dead_bytes(&state) >= desk.dead_bytes + self.config.segment / 4;
         drop(state);
         let journal = lock(&self.journal);
-        // Telling it again takes as much as lives, so the journal must hold more than that.
-        let grown = journal.bytes() >= self.living.load(Ordering::Relaxed) + self.config.segment / 2;
-        let is_needed = journal.free() <= self.to_retell() + self.config.reserve_segments() / 2;
-        has_idle || has_died || (is_needed && grown)
+        // Telling it again takes as much as lives, so the journal must hold more than that; much more, unless there is
+        // hardly anything left.
+        let (bytes, living) = (journal.bytes(), self.living.load(Ordering::Relaxed));
+        let is_last = journal.free() <= self.to_retell() + self.config.reserve_segments() / 2;
+        let frees = bytes >= living + self.config.segment / 2
+            && (is_last || (journal.free() < self.wanted() && bytes >= 2 * living + self.config.segment));
+        has_idle || has_died || frees
     }
 
     /// Tells all recent rows again and gives back what is not needed any more.
