@@ -14,6 +14,9 @@ use crate::store::ShardId;
 use crate::task::NO_LEASE;
 use crate::time::{Millis, Timestamp};
 
+/// The longest delivery that is handed out though there is no room for long ones.
+const SHORT: usize = 16 << 10;
+
 /// A consumer's request for deliveries.
 #[derive(Clone, Debug)]
 pub struct Reserve {
@@ -77,6 +80,8 @@ pub struct Board<R> {
     /// By shard: the queues that somebody waits for and in which it has something. Kept here so that no shard has to
     /// look at queues that concern nobody.
     meetings: BTreeMap<ShardId, BTreeSet<Name>>,
+    /// How many bytes of deliveries may be handed out for now.
+    room: u64,
     /// Counts hand-outs; a queue remembers its latest, so that the one served longest ago comes next.
     hand_outs: u64,
 }
@@ -110,6 +115,7 @@ impl<R> Default for Board<R> {
             expected: BTreeSet::new(),
             stalls: BTreeMap::new(),
             meetings: BTreeMap::new(),
+            room: u64::MAX,
             hand_outs: 0,
         }
     }
@@ -207,6 +213,22 @@ impl<R> Board<R> {
     pub fn next_deadline_after(&self, now: Timestamp) -> Timestamp {
         let after = self.deadlines.range((now, Ticket(u64::MAX))..).next();
         after.map_or(Timestamp::NEVER, |(until, _)| *until)
+    }
+
+    /// Says how many bytes of deliveries may be handed out until it is said again. Without a word, any number.
+    pub fn set_room(&mut self, bytes: u64) {
+        self.room = bytes;
+    }
+
+    /// Whether a delivery of so many bytes may be handed out. A short one to a consumer that has got nothing yet
+    /// always may: whoever leaves long answers unread does not keep others from their work.
+    pub(crate) fn has_room(&self, bytes: usize, is_first: bool) -> bool {
+        self.room > 0 || (is_first && bytes <= SHORT)
+    }
+
+    /// A delivery of so many bytes is handed out.
+    pub(crate) fn fill(&mut self, bytes: usize) {
+        self.room = self.room.saturating_sub(bytes as u64);
     }
 
     /// How many consumers wait.

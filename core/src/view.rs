@@ -16,6 +16,12 @@ use crate::store::{Bodies, Find, FindBack, Key, Position, Row, Scan, ScanBack, S
 use crate::task::{Content, Form, Headers, unpack};
 use crate::time::{Millis, Timestamp};
 
+/// How many bytes of bodies a page has at most, unless its first has more.
+pub const PAGE_BYTES: usize = 8 << 20;
+
+/// How many bodies are read together while it is not known how long they are.
+const FIRST_BODIES: usize = 8;
+
 /// How many rows are looked at for one page, so that a filter that fits little cannot hold up the store.
 const LOOK: usize = 1_024;
 
@@ -294,7 +300,8 @@ pub struct Wanted<'a> {
     pub bodies: Bodies,
 }
 
-/// Looks at a page of tasks from a position on; of a list that goes backward, before it.
+/// Looks at a page of tasks from a position on; of a list that goes backward, before it. With bodies it ends before they
+/// are longer than [`PAGE_BYTES`] together, unless the first of them is.
 pub fn list(
     store: &dyn Store,
     shard: ShardId,
@@ -305,7 +312,7 @@ pub fn list(
     let Wanted { listing, within, limit, bodies } = wanted;
     let limit = limit.clamp(1, LOOK);
     let look = if listing.is_narrow() || !within.is_all() { LOOK } else { limit };
-    let rows = listing.read(store, shard, from, look, bodies)?;
+    let rows = listing.read(store, shard, from, look, Bodies::Without)?;
     let full = rows.len() == look;
     let mut next = rows.last().filter(|_| full).map(|row| listing.after(row));
     let mut tasks = Vec::new();
@@ -322,7 +329,49 @@ pub fn list(
             tasks.push((row, task));
         }
     }
-    Ok(Listed { tasks: tasks.into_iter().map(|(_, task)| task).collect(), next })
+    let (rows, tasks): (Vec<&Row>, Vec<TaskView>) = tasks.into_iter().unzip();
+    let mut listed = Listed { tasks, next };
+    if bodies == Bodies::With {
+        let fitting = listed.fetch_bodies(store, shard, &rows, now)?;
+        if fitting < rows.len() {
+            listed.tasks.truncate(fitting);
+            listed.next = Some(listing.after(rows[fitting - 1]));
+        }
+    }
+    Ok(listed)
+}
+
+impl Listed {
+    /// Adds the bodies of the tasks as long as there is room; says for how many there was. At least one has room.
+    fn fetch_bodies(
+        &mut self,
+        store: &dyn Store,
+        shard: ShardId,
+        rows: &[&Row],
+        now: Timestamp,
+    ) -> Result<usize, StoreError> {
+        let (mut fetched, mut length) = (0, 0);
+        while fetched < rows.len() {
+            // As many together as have room if they are as long as those before.
+            let room = PAGE_BYTES.saturating_sub(length) / (length / fetched.max(1)).max(1);
+            let together = if fetched == 0 { FIRST_BODIES } else { room.max(1) };
+            let keys: Vec<Key> = rows[fetched..].iter().take(together).map(|row| row.key.clone()).collect();
+            for found in store.get(shard, &keys, Bodies::With)? {
+                // It may be gone since, or another one in its place.
+                if let Some(found) = found.filter(|found| found.seq == rows[fetched].seq) {
+                    if fetched > 0 && length + found.body.len() > PAGE_BYTES {
+                        return Ok(fetched);
+                    }
+                    length += found.body.len();
+                    let with_body = TaskView::of(&found, now);
+                    let task = &mut self.tasks[fetched];
+                    (task.body, task.form, task.headers) = (with_body.body, with_body.form, with_body.headers);
+                }
+                fetched += 1;
+            }
+        }
+        Ok(fetched)
+    }
 }
 
 impl Listing {

@@ -1,12 +1,17 @@
 //! Facts about many topics and queues, and about floods: what concerns one costs by what it has itself.
 #![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
+#![allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "it is measured how long work takes")]
 
 mod center;
 
 use std::time::{Duration, Instant};
 
 use center::{Center, name, task};
-use punctual_core::{Answer, Binding, Chosen, Command, Pattern, QueueSettings, ShardConfig, Task, TopicSettings};
+use punctual_core::store::{Bodies, Position};
+use punctual_core::view::{self, Listing, Wanted};
+use punctual_core::{
+    Answer, Binding, Chosen, Command, Pattern, QueueSettings, Scope, ShardConfig, Task, TimeRange, TopicSettings,
+};
 
 fn in_topic(topic: &str, id: &str, delay: u64) -> Task {
     Task { topic: name(topic), ..task(id, delay) }
@@ -105,7 +110,7 @@ fn a_herd_of_one_topic_does_not_hold_up_the_task_of_another() {
     center.schedule(in_topic("lone", "1", 51));
     let lone = center.wait_for(&["lone"], 1, 1_000, "consumer");
     center.tick(60);
-    center.single_step();
+    center.step_once();
     assert_eq!(center.given(lone).map(|given| given.len()), Some(1), "it fires in the first step");
     let fired = center.events.iter().filter(|event| event.what.as_str() == "fired").count();
     assert_eq!(fired, 64, "a step does not grow with the herd");
@@ -126,7 +131,7 @@ fn a_queue_from_which_much_is_taken_does_not_hold_up_another() {
     let greedy: Vec<u64> = (0..10).map(|_| center.wait_for(&["herd"], 100, 1_000, "greedy")).collect();
     let lone = center.wait_for(&["lone"], 1, 1_000, "consumer");
     center.tick(60);
-    center.single_step();
+    center.step_once();
     assert_eq!(center.given(lone).map(|given| given.len()), Some(1), "it is served in the first step");
     center.settle();
     let given: Vec<usize> = greedy.into_iter().map(|reply| center.given(reply).unwrap().len()).collect();
@@ -146,7 +151,7 @@ fn who_asks_of_a_paused_queue_is_answered_also_while_another_gives() {
         center.post_only(&["herd"], 1, 1_000);
     }
     let asks = center.post_only(&["paused"], 1, 0);
-    center.single_step();
+    center.step_once();
     assert_eq!(center.given(asks), Some(vec![]));
 }
 
@@ -167,4 +172,76 @@ fn pages_of_topics_go_on_after_a_name() {
     assert_eq!(look(Some("b"), 2), ["c", "d"]);
     assert_eq!(look(Some("bb"), 9), ["c", "d"]);
     assert!(look(Some("d"), 9).is_empty());
+}
+
+fn with_body(id: &str, bytes: usize) -> Task {
+    Task { body: vec![b'x'; bytes].into(), ..task(id, 0) }
+}
+
+#[test]
+fn a_reservation_ends_at_its_bytes_and_gives_at_least_one() {
+    let mut center = Center::with(ShardConfig { answer_bytes: 1_000, ..ShardConfig::default() });
+    for (id, bytes) in [("1", 400), ("2", 400), ("3", 400), ("4", 5_000), ("5", 10)] {
+        center.schedule(with_body(id, bytes));
+    }
+    let mut taken = || center.take(9).iter().map(|given| given.id.to_string()).collect::<Vec<_>>();
+    assert_eq!(
+        [taken(), taken(), taken(), taken(), taken()],
+        [vec!["1", "2"], vec!["3"], vec!["4"], vec!["5"], vec![]]
+    );
+}
+
+#[test]
+fn without_room_for_answers_a_consumer_gets_one_short_delivery() {
+    let mut center = Center::new();
+    for (id, bytes) in [("1", 10), ("2", 10), ("3", 100_000)] {
+        center.schedule(with_body(id, bytes));
+    }
+    center.board.set_room(0);
+    assert_eq!(center.take(9).len(), 1);
+    assert_eq!(center.take(9).len(), 1);
+    assert_eq!(center.take(9).len(), 0, "the next one is long");
+    center.board.set_room(1);
+    assert_eq!(center.take(9).len(), 1);
+}
+
+#[test]
+fn long_bodies_are_read_a_few_at_a_time_and_all_of_them_are_handed_out() {
+    let config = ShardConfig { read_bytes: 20_000, answer_bytes: 10_000, cache: 0, ..ShardConfig::default() };
+    let mut center = Center::with(config);
+    for number in 0..200 {
+        center.schedule(Task { body: vec![b'x'; 4_900].into(), ..task(&number.to_string(), 50) });
+    }
+    center.pass(100);
+    let mut ids: Vec<u64> = Vec::new();
+    loop {
+        let taken = center.take(50);
+        if taken.is_empty() {
+            break;
+        }
+        assert!(taken.len() <= 2, "{} of about 5,000 bytes", taken.len());
+        assert!(taken.iter().all(|given| given.body.len() == 4_900));
+        ids.extend(taken.iter().map(|given| given.id.parse::<u64>().unwrap()));
+    }
+    assert_eq!(ids, (0..200).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_page_with_bodies_ends_at_its_bytes_and_the_next_one_goes_on() {
+    let mut center = Center::new();
+    let length = 1_000_000;
+    for number in 0..12 {
+        center.schedule(Task { body: vec![b'x'; length].into(), ..task(&number.to_string(), 50) });
+    }
+    let listing = Listing::Live { topic: None, state: None, wakes: TimeRange::ALL };
+    let wanted = Wanted { listing: &listing, within: &Scope::ALL, limit: 100, bodies: Bodies::With };
+    let (mut seen, mut from) = (Vec::new(), Some(Position::START));
+    while let Some(position) = from {
+        let page = view::list(&*center.store, center.shard.id(), wanted, position, center.now()).unwrap();
+        let bytes: usize = page.tasks.iter().map(|task| task.body.len()).sum();
+        assert!((length..=view::PAGE_BYTES).contains(&bytes), "{bytes}");
+        seen.extend(page.tasks.iter().map(|task| task.id.parse::<u64>().unwrap()));
+        from = page.next;
+    }
+    assert_eq!(seen, (0..12).collect::<Vec<_>>());
 }

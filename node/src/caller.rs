@@ -11,9 +11,13 @@ use tokio::sync::oneshot;
 
 use crate::error::Error;
 use crate::lock::lock;
+use crate::outgoing::Hold;
 
 /// What a caller hears.
 pub(crate) type Outcome = Result<Answer, Error>;
+
+/// What a consumer gets: the room that its deliveries take goes along.
+pub(crate) type Handed = (Outcome, Option<Hold>);
 
 /// Who gets the answer to a request.
 pub(crate) enum Caller {
@@ -22,7 +26,12 @@ pub(crate) enum Caller {
     /// Somebody with several requests.
     Share(Share),
     /// A consumer; what it does not take must go back.
-    Consumer(oneshot::Sender<Outcome>),
+    Consumer {
+        /// Where it waits.
+        sender: oneshot::Sender<Handed>,
+        /// Room for what it gets.
+        hold: Option<Hold>,
+    },
     /// A shard that has sent on a dead letter, and its row there.
     Forwarder(ShardId, Key),
     /// The node itself, which only tells.

@@ -28,6 +28,9 @@ pub struct NodeConfig {
     /// lone request is answered sooner so, but its thread waits for the disk. For runtimes of several threads, and
     /// only heeded with one shard.
     pub callers_step: bool,
+    /// How many bytes of answers may be under way together. Beyond it lists are refused as overload, and consumers get
+    /// nothing but a short delivery each, until some have been read.
+    pub answers_bytes: u64,
     /// How each shard works. Each gets a seed of its own from the one in here, and the number of
     /// shards from above.
     pub shard: ShardConfig,
@@ -57,6 +60,7 @@ impl NodeConfig {
             step: 1_024,
             in_flight: 3,
             callers_step: false,
+            answers_bytes: 256 << 20,
             shard: ShardConfig::default(),
             ownership: Millis::from_secs(10),
             recheck: Duration::from_secs(1),

@@ -10,7 +10,7 @@ use punctual_core::store::ShardId;
 use punctual_core::{Answer, Board, Clock, Reserve, Ticket, Timestamp};
 use tokio::sync::oneshot;
 
-use crate::caller::{Caller, Outcome};
+use crate::caller::{Caller, Handed, Outcome};
 use crate::error::Error;
 use crate::inbox::sleep_until;
 use crate::lock::lock;
@@ -45,7 +45,7 @@ impl Shared {
     pub fn post(
         self: &Arc<Shared>,
         mut reserve: Reserve,
-        consumer: oneshot::Sender<Outcome>,
+        consumer: oneshot::Sender<Handed>,
     ) -> Result<(Ticket, Option<Duty>), Error> {
         reserve.until = deadline(reserve.until, &*self.clock);
         let until = reserve.until;
@@ -53,7 +53,7 @@ impl Shared {
         if let Some(error) = &room.closed {
             return Err(error.clone());
         }
-        let posted = room.board.post(reserve, Caller::Consumer(consumer));
+        let posted = room.board.post(reserve, Caller::Consumer { sender: consumer, hold: None });
         let mut over = Vec::new();
         if posted.ask.is_empty() {
             let now = time(&*self.clock);

@@ -44,6 +44,7 @@ impl Node {
                 let inbox = |(fence, at): &(Fence, Instant)| Inbox::new(&config, *fence, *at);
                 let inboxes = claimed.iter().map(inbox).collect();
                 let shared = Arc::new(Shared::new(config, store, clock, inboxes));
+                shared.outgoing.belong_to(&shared);
                 Node::run(shared, shards, &claimed)
             }
             Err(error) => {

@@ -17,6 +17,7 @@ use crate::ids::Ids;
 use crate::inbox::Inbox;
 use crate::limits::Entrances;
 use crate::lobby::Lobby;
+use crate::outgoing::Outgoing;
 use crate::ownership::Closing;
 use crate::pace::Pace;
 use crate::readers::Readers;
@@ -40,6 +41,7 @@ pub(crate) struct Shared {
     pub closing: Closing,
     pub watchers: Watchers,
     pub archiving: Archiving,
+    pub outgoing: Arc<Outgoing>,
     /// Rises whenever a topic is made, changed or deleted.
     pub topic_changes: AtomicU64,
     /// The queues there are, if they do not come to be by being used.
@@ -65,6 +67,7 @@ impl Shared {
             closing: Closing::default(),
             watchers: Watchers::new(),
             archiving: Archiving::default(),
+            outgoing: Outgoing::new(config.answers_bytes),
             topic_changes: AtomicU64::new(0),
             known_queues: RwLock::default(),
             settings: tokio::sync::Mutex::new(()),
@@ -174,8 +177,8 @@ impl Shared {
             // Who does not listen any more does not mind.
             Caller::One(sender) => _ = sender.send(outcome),
             Caller::Share(share) => share.answer(outcome),
-            Caller::Consumer(sender) => {
-                if let Err(unheard) = sender.send(outcome) {
+            Caller::Consumer { sender, hold } => {
+                if let Err((unheard, _)) = sender.send((outcome, hold)) {
                     self.give_back(unheard);
                 }
             }

@@ -97,6 +97,7 @@ fn step(
     shard.apply(shared.pace.hand_over_at(&**clock));
     let mut over = Vec::new();
     let mut room = lobby.room();
+    room.board.set_room(shared.outgoing.left());
     shard.serve(&mut room.board, lobby::time(&**clock));
     if !room.board.is_empty() {
         // While this step was under way the usher may have passed over a consumer that waited
@@ -105,6 +106,12 @@ fn step(
     }
     drop(room);
     let mut output = shard.finish();
+    for (caller, reply) in &mut output.answers {
+        if let (Caller::Consumer { hold, .. }, Ok(Answer::Reserved(deliveries))) = (caller, reply) {
+            let bytes = deliveries.iter().map(|delivery| delivery.body.len() as u64).sum();
+            *hold = Some(shared.outgoing.hold(bytes));
+        }
+    }
     output.answers.extend(over.into_iter().map(|caller| (caller, Ok(Answer::Reserved(Vec::new())))));
     Ok((output, at))
 }

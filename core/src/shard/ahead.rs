@@ -30,13 +30,17 @@ impl<R> Shard<R> {
         if self.slice_wake() > self.now {
             return None;
         }
+        let (bodies, most) = match self.desk.has_room() {
+            true => (Bodies::With, self.desk.rows_within(self.config.read_bytes)),
+            false => (Bodies::Without, usize::MAX),
+        };
         Some(Scan {
             table: Table::Live,
             from: self.horizon,
             until: Timestamp::NEVER,
             topic: None,
-            limit: self.config.slice,
-            bodies: if self.desk.has_room() { Bodies::With } else { Bodies::Without },
+            limit: self.config.slice.min(most),
+            bodies,
         })
     }
 

@@ -51,6 +51,12 @@ pub(super) struct Resident {
     cost: usize,
 }
 
+/// How long bodies are taken to be before any was seen.
+const UNKNOWN_BODY: usize = 256 << 10;
+
+/// A body that is longer is not kept for what is with a consumer.
+const LONG_BODY: usize = 4 << 10;
+
 /// What a row costs in memory beside its body, roughly.
 const ROW_COST: usize = 400;
 
@@ -175,6 +181,8 @@ pub(super) struct Desk {
     cached: VecDeque<(Slot, u64)>,
     cost: usize,
     room: usize,
+    /// How long bodies have been lately.
+    usual_body: usize,
 }
 
 impl Index<Slot> for Desk {
@@ -203,7 +211,13 @@ impl Desk {
             cached: VecDeque::new(),
             cost: 0,
             room,
+            usual_body: UNKNOWN_BODY,
         }
+    }
+
+    /// How many rows to read with their bodies so that these are about so long together.
+    pub fn rows_within(&self, bytes: usize) -> usize {
+        (bytes / self.usual_body.max(1)).max(1)
     }
 
     /// Whether the store need not be asked for this key.
@@ -273,6 +287,9 @@ impl Desk {
     }
 
     fn place(&mut self, mut resident: Resident) -> Slot {
+        if let Some(body) = &resident.body {
+            self.usual_body = (self.usual_body * 15 + body.len()) / 16;
+        }
         resident.cost = resident.weight();
         self.cost += resident.cost;
         let slot = self.free.pop().unwrap_or_else(|| {
@@ -342,6 +359,10 @@ impl Desk {
                     continue;
                 }
                 let far = row.position() >= horizon && !row.is_leased() && row.ready_in.is_none();
+                if row.is_leased() {
+                    // It is with its consumer. A long one would fill the memory for as long as that works on it.
+                    row.body.take_if(|body| body.len() > LONG_BODY);
+                }
                 if row.gone || row.table != Table::Live || far {
                     self.remove(slot);
                 } else {

@@ -82,6 +82,10 @@ pub struct ShardConfig {
     pub fires: usize,
     /// How many deliveries may be handed out in one step.
     pub hand_outs: usize,
+    /// How many bytes of bodies one consumer gets at once; a longer one comes alone.
+    pub answer_bytes: usize,
+    /// How many bytes of bodies are read in one step, more or less, for what is to be handed out.
+    pub read_bytes: usize,
     /// How many bytes of rows may be kept in memory that need not be.
     pub cache: usize,
     /// Decides the jitter of retries and the order in hash tables; differs from shard to shard.
@@ -100,6 +104,8 @@ impl Default for ShardConfig {
             timers: 1 << 18,
             fires: 1_024,
             hand_outs: 1_024,
+            answer_bytes: 8 << 20,
+            read_bytes: 16 << 20,
             cache: 64 << 20,
             seed: 0,
         }

@@ -14,6 +14,9 @@ use crate::state::{Phase, Reason};
 use crate::store::{Bodies, Find, Key, Position, Row, Scan, ShardId, Store, StoreError, Table};
 use crate::time::{Millis, Timestamp};
 
+/// How many bodies are asked for at first, when it is not known how long they are.
+const FIRST_WISHES: usize = 64;
+
 /// Rows to read before the step can go on.
 #[derive(Debug, Default)]
 pub struct Needs {
@@ -77,6 +80,9 @@ pub(super) struct Pending<R> {
     demand: Vec<(QueueIndex, usize)>,
     /// Whether any consumer waits, so that what comes due now is better read with its body.
     somebody_waits: bool,
+    /// How many bodies were asked for in this step that are only wished for, and how long those are that came.
+    wished: usize,
+    came: usize,
     /// Rows read ahead.
     pub slice: Option<Page>,
     /// Rows to count by minute.
@@ -98,6 +104,8 @@ impl<R> Default for Pending<R> {
             doomed: Vec::new(),
             demand: Vec::new(),
             somebody_waits: false,
+            wished: 0,
+            came: 0,
             slice: None,
             minutes: None,
             kept: Vec::new(),
@@ -164,6 +172,8 @@ impl<R> Shard<R> {
     /// Takes what was read, and says what to read now that it is known.
     pub fn supply(&mut self, fetched: Fetched) -> Needs {
         let Fetched { needs, keys, keys_with_bodies, positions, positions_with_bodies, scans, finds } = fetched;
+        let bodies = keys_with_bodies.iter().chain(&positions_with_bodies).flatten();
+        self.pending.came += bodies.map(|row| row.body.len()).sum::<usize>();
         for (wanted, rows, with_body) in [(needs.keys, keys, false), (needs.keys_with_bodies, keys_with_bodies, true)] {
             for (key, row) in wanted.into_iter().zip(rows) {
                 if let Some(row) = row {
@@ -283,18 +293,23 @@ impl<R> Shard<R> {
     }
 
     /// The rows that are needed and, as far as is known by now, not in memory.
-    fn rows_needed(&self) -> Needs {
+    fn rows_needed(&mut self) -> Needs {
         let mut needs = Needs::default();
-        self.rows_needed_by_timers(&mut needs);
+        let mut wishes = self.wishes();
+        let before = wishes;
+        self.rows_needed_by_timers(&mut needs, &mut wishes);
         for request in &self.pending.requests {
             self.rows_needed_by(&request.command, &mut needs);
         }
         for (queue, count) in &self.pending.demand {
             for (_, position) in self.directory.queue(*queue).ready.iter().take(*count) {
                 match self.desk.by_seq(position.seq) {
-                    Some(slot) => self.need_body(slot, &mut needs),
-                    None if self.pending.absent_positions.contains(&position) => {}
-                    None => needs.positions_with_bodies.push(position),
+                    Some(slot) => self.wish_body(slot, &mut needs, &mut wishes),
+                    None if self.pending.absent_positions.contains(&position) || wishes == 0 => {}
+                    None => {
+                        wishes -= 1;
+                        needs.positions_with_bodies.push(position);
+                    }
                 }
             }
         }
@@ -308,16 +323,33 @@ impl<R> Shard<R> {
                 self.need_relatives(&self.desk[slot].key, &mut needs);
             }
         }
+        self.pending.wished += before - wishes;
         needs
     }
 
-    fn rows_needed_by_timers(&self, needs: &mut Needs) {
+    /// How many bodies to ask for that are to be handed out, so that about as many bytes are read in a step as may
+    /// be. How long they are is known from those that have come; without any, a few tell.
+    fn wishes(&self) -> usize {
+        if self.pending.wished == 0 {
+            return FIRST_WISHES;
+        }
+        let length = (self.pending.came / self.pending.wished).max(1);
+        self.config.read_bytes.saturating_sub(self.pending.came) / length
+    }
+
+    fn rows_needed_by_timers(&self, needs: &mut Needs, wishes: &mut usize) {
         for position in &self.pending.due {
             match self.desk.by_seq(position.seq) {
-                Some(slot) if self.wants_body(slot) => self.need_body(slot, needs),
-                Some(_) => {}
+                Some(slot) => match self.desk[slot].state.phase {
+                    Phase::Waiting if self.pending.somebody_waits => self.wish_body(slot, needs, wishes),
+                    Phase::Forwarding { .. } => self.need_body(slot, needs),
+                    _ => {}
+                },
                 None if self.pending.absent_positions.contains(position) => {}
-                None if self.pending.somebody_waits => needs.positions_with_bodies.push(*position),
+                None if self.pending.somebody_waits && *wishes > 0 => {
+                    *wishes -= 1;
+                    needs.positions_with_bodies.push(*position);
+                }
                 None => needs.positions.push(*position),
             }
         }
@@ -329,12 +361,12 @@ impl<R> Shard<R> {
         }
     }
 
-    /// Whether a row whose time has come is about to be handed over or sent on.
-    fn wants_body(&self, slot: Slot) -> bool {
-        match self.desk[slot].state.phase {
-            Phase::Waiting => self.pending.somebody_waits,
-            Phase::Forwarding { .. } => true,
-            Phase::Leased { .. } | Phase::Spread(_) | Phase::Dead(_) | Phase::Finished(_) => false,
+    /// The body of a row that is about to be handed over, as long as not too many are asked for.
+    fn wish_body(&self, slot: Slot, needs: &mut Needs, wishes: &mut usize) {
+        if *wishes > 0 {
+            let before = needs.keys_with_bodies.len();
+            self.need_body(slot, needs);
+            *wishes -= needs.keys_with_bodies.len() - before;
         }
     }
 

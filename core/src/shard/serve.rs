@@ -99,7 +99,8 @@ impl<R> Shard<R> {
         let mut queues: Vec<(&Name, QueueIndex)> =
             queues.filter_map(|queue| Some((queue, self.directory.queue_index(queue)?))).collect();
         let ready = queues.iter().map(|(_, index)| self.directory.queue(*index).ready.len() as usize).sum();
-        let mut deliveries = Vec::with_capacity(reserve.max.min(ready));
+        let mut deliveries = Vec::with_capacity(reserve.max.min(ready).min(self.config.hand_outs));
+        let mut left = Left { bytes: self.config.answer_bytes, is_first: true };
         while deliveries.len() < reserve.max {
             let next = match queues.len() {
                 0 => break,
@@ -108,16 +109,22 @@ impl<R> Shard<R> {
                 _ => longest_unserved(&queues, board),
             };
             let (queue, index) = queues[next];
-            let given = if shares.has_some(index) { self.hand_out(queue, index, &reserve, board) } else { None };
-            match given {
-                Some(delivery) => {
-                    shares.take(index);
-                    deliveries.push(delivery);
+            if !shares.has_some(index) {
+                self.giving.insert(queue.clone());
+                if reserve.choice == Choice::Foremost {
+                    break;
                 }
-                None => {
-                    if !shares.has_some(index) {
-                        self.giving.insert(queue.clone());
-                    }
+                queues.remove(next);
+                continue;
+            }
+            match self.hand_out(queue, index, &reserve, board, left) {
+                Handed::Out(delivery) => {
+                    shares.take(index);
+                    left.take(delivery.body.len());
+                    deliveries.push(*delivery);
+                }
+                Handed::TooMuch => break,
+                Handed::Nothing => {
                     // It is at hand in the step that follows at once, and until then nothing comes before it.
                     if reserve.choice == Choice::Foremost && self.giving.contains(queue) {
                         break;
@@ -142,15 +149,17 @@ impl<R> Shard<R> {
         sets().filter_map(first).min().map_or(0, |(_, _, _, place)| place)
     }
 
-    /// Leases the next delivery of a queue, if it is in memory and the queue's rate allows it.
+    /// Leases the next delivery of a queue, if it is in memory, the queue's rate allows it, and there is room for it in
+    /// the consumer's answer and among all answers.
     fn hand_out(
         &mut self,
         queue: &Name,
         index: QueueIndex,
         reserve: &Reserve,
         board: &mut Board<R>,
-    ) -> Option<Delivery> {
-        let (_, position) = self.directory.queue(index).ready.first()?;
+        left: Left,
+    ) -> Handed {
+        let Some((_, position)) = self.directory.queue(index).ready.first() else { return Handed::Nothing };
         debug_assert!(
             self.desk.by_seq(position.seq).is_none_or(|slot| self.desk[slot].is_awake_at(position)),
             "a row leaves the ready set when it moves"
@@ -159,13 +168,18 @@ impl<R> Shard<R> {
         let fresh = |slot: &Slot| self.now < self.desk[*slot].state.expires_at();
         let Some(slot) = self.desk.at(position).filter(fresh).filter(|slot| self.has_body(*slot)) else {
             self.giving.insert(queue.clone());
-            return None;
+            return Handed::Nothing;
         };
+        let bytes = self.desk[slot].body.as_ref().map_or(0, |body| body.len());
+        if !left.has_room(bytes) || !board.has_room(bytes, left.is_first) {
+            return Handed::TooMuch;
+        }
         if let Err(wait) = board.hand_out(queue, self.now) {
             self.rate_wake = self.rate_wake.min(self.now.plus(wait));
-            return None;
+            return Handed::Nothing;
         }
-        Some(self.lease(slot, index, &reserve.consumer, reserve.lease))
+        board.fill(bytes);
+        Handed::Out(Box::new(self.lease(slot, index, &reserve.consumer, reserve.lease)))
     }
 
     /// Whether a row's body is in memory. A delivery's is its task's.
@@ -216,6 +230,31 @@ impl<R> Shard<R> {
             until,
             lease_time,
         }
+    }
+}
+
+/// What came of trying to hand out a queue's next delivery.
+enum Handed {
+    Out(Box<Delivery>),
+    /// The consumer has enough, or all answers together have.
+    TooMuch,
+    Nothing,
+}
+
+/// What a consumer's answer has room for.
+#[derive(Clone, Copy)]
+struct Left {
+    bytes: usize,
+    is_first: bool,
+}
+
+impl Left {
+    fn has_room(self, bytes: usize) -> bool {
+        self.is_first || bytes <= self.bytes
+    }
+
+    fn take(&mut self, bytes: usize) {
+        *self = Left { bytes: self.bytes.saturating_sub(bytes), is_first: false };
     }
 }
 

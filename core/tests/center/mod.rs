@@ -126,11 +126,6 @@ impl Center {
         panic!("the shard does not come to rest");
     }
 
-    /// Takes one step, whether there is more to do or not.
-    pub fn single_step(&mut self) {
-        self.step(Vec::new());
-    }
-
     fn step(&mut self, requests: Vec<Request<u64>>) -> Timestamp {
         let output = self.shard.step(self.clock.now(), requests, &*self.store, &mut self.board).unwrap();
         for verdict in self.store.commit(output.batch.into_iter().collect()).unwrap() {

@@ -3,12 +3,19 @@
 //! Deliveries are the bulk of what leaves, and their bodies are JSON already or need only be quoted.
 //! So they are written by hand, without a copy in between; a test holds them to the wire's type.
 
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use axum::body::Body;
 use axum::response::Response;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, StatusCode};
+use hyper::body::{Frame, SizeHint};
 use punctual_core::{Delivery, Form};
+use punctual_node::Hold;
 use punctual_wire::Span;
 use serde::Serialize;
 
@@ -18,6 +25,61 @@ use crate::translate::time;
 /// An answer of JSON.
 pub(crate) fn json<T: Serialize>(status: StatusCode, value: &T) -> Response {
     json_bytes(status, serde_json::to_vec(value).expect("an answer can be written as JSON"))
+}
+
+/// An answer that may be long: it goes out in pieces as the client reads it, and takes room among all answers until the
+/// last piece is out.
+pub(crate) fn long_json(status: StatusCode, mut bytes: Vec<u8>, mut hold: Hold) -> Response {
+    if bytes.len() <= PIECE {
+        return json_bytes(status, bytes);
+    }
+    bytes.push(b'\n');
+    hold.resize(bytes.len() as u64);
+    let pieces = Pieces(Bytes::from_owner(Held { bytes, _hold: hold }));
+    let mut response = Response::new(Body::new(pieces));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// How much of a long answer is passed on at once. What was passed on is in the hands of the connection, which would
+/// take all of it and then wait for the client.
+const PIECE: usize = 64 << 10;
+
+/// The bytes of an answer and the room they take, which end together.
+struct Held {
+    bytes: Vec<u8>,
+    _hold: Hold,
+}
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// What is left of a long answer.
+struct Pieces(Bytes);
+
+impl hyper::body::Body for Pieces {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        if self.0.is_empty() {
+            return Poll::Ready(None);
+        }
+        let length = self.0.len().min(PIECE);
+        Poll::Ready(Some(Ok(Frame::data(self.0.split_to(length)))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.0.len() as u64)
+    }
 }
 
 /// The same for what is JSON already. Its line ends, as lines do: whoever looks at it in a terminal sees the prompt below.

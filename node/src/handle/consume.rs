@@ -9,8 +9,9 @@ use punctual_core::{
 use tokio::sync::oneshot;
 
 use super::{Handle, answered};
-use crate::caller::Outcome;
+use crate::caller::{Handed, Outcome};
 use crate::error::Error;
+use crate::outgoing::Hold;
 use crate::routing::shard_of_key;
 use crate::shared::Shared;
 
@@ -103,10 +104,22 @@ impl Handle {
     /// Dropping the future takes the consumer off the board. Deliveries that were already on their
     /// way to it go back at once.
     pub async fn reserve(&self, reserve: Reserve) -> Result<Vec<Delivery>, Error> {
-        self.counted(self.wait(reserve).await)
+        Ok(self.counted(self.wait(reserve).await)?.0)
     }
 
-    async fn wait(&self, reserve: Reserve) -> Result<Vec<Delivery>, Error> {
+    /// The same for who keeps what it gets in memory for as long as somebody else takes to read it: with the room that
+    /// it takes among all answers under way.
+    pub async fn reserve_held(&self, reserve: Reserve) -> Result<(Vec<Delivery>, Hold), Error> {
+        let (deliveries, hold) = self.counted(self.wait(reserve).await)?;
+        Ok((deliveries, hold.unwrap_or_else(|| self.shared.outgoing.hold(0))))
+    }
+
+    /// Room for an answer of about so many bytes; refused as overload if too many are under way.
+    pub fn hold(&self, bytes: u64) -> Result<Hold, Error> {
+        self.counted(self.shared.outgoing.try_hold(bytes))
+    }
+
+    async fn wait(&self, reserve: Reserve) -> Result<(Vec<Delivery>, Option<Hold>), Error> {
         self.check_queues(&reserve)?;
         let (sender, receiver) = oneshot::channel();
         let (ticket, duty) = self.shared.post(reserve, sender)?;
@@ -114,10 +127,10 @@ impl Handle {
         if let Some(duty) = duty {
             duty.keep().await;
         }
-        let outcome = (&mut waiting.receiver).await;
+        let handed = (&mut waiting.receiver).await;
         waiting.ticket = None;
-        let outcome = outcome.unwrap_or_else(|_| Err(self.shared.lost()));
-        answered!(outcome, Answer::Reserved(deliveries) => deliveries)
+        let (outcome, hold) = handed.unwrap_or_else(|_| (Err(self.shared.lost()), None));
+        answered!(outcome, Answer::Reserved(deliveries) => (deliveries, hold))
     }
 
     fn check_queues(&self, reserve: &Reserve) -> Result<(), Error> {
@@ -191,7 +204,7 @@ impl Handle {
 struct Waiting<'a> {
     shared: &'a Arc<Shared>,
     ticket: Option<Ticket>,
-    receiver: oneshot::Receiver<Outcome>,
+    receiver: oneshot::Receiver<Handed>,
 }
 
 impl Drop for Waiting<'_> {
@@ -204,7 +217,7 @@ impl Drop for Waiting<'_> {
         // It was being answered: from here on the sender notices that nobody is there, and what
         // came before is here.
         self.receiver.close();
-        if let Ok(outcome) = self.receiver.try_recv() {
+        if let Ok((outcome, _)) = self.receiver.try_recv() {
             self.shared.give_back(outcome);
         }
     }

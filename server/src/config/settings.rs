@@ -30,6 +30,10 @@ settings! {
         shards: u16 = "1";
         /// How many requests may wait for each shard before more are refused as overload.
         inbox: usize = "16384";
+        /// How many bytes of answers may be under way together: lists and deliveries that clients have yet to read. Beyond
+        /// it lists are refused as overload, and consumers get one short delivery at a time. One answer has at most 8
+        /// MiB of bodies, or a single one.
+        answers: Size = "256MiB";
     }
 
     /// The machine's clock.

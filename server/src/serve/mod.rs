@@ -221,6 +221,7 @@ fn start_node(config: &Config, almanac: &Arc<Almanac>, clock: Arc<dyn Clock>) ->
     shard.limits.body_bytes = config.tasks.max_body.as_usize();
     let mut node = NodeConfig::new(config.node.name.clone()).shards(config.node.shards);
     node.inbox = config.node.inbox;
+    node.answers_bytes = config.node.answers.as_usize() as u64;
     // One of the threads may wait for the disk then.
     node.callers_step = threads(config) > 1;
     if let Some(directory) = &config.archive.directory {

@@ -13,7 +13,7 @@ use crate::app::Shared;
 use crate::fault::{Code, Fault};
 use crate::gate::Caller;
 use crate::input::{JsonBody, maybe_name, name};
-use crate::output::{deliveries, json, json_bytes};
+use crate::output::{deliveries, json, long_json};
 use crate::{lease, translate};
 
 /// How many queues a consumer may wait for at once.
@@ -47,8 +47,8 @@ pub(crate) async fn reserve(State(app): State<Shared>, caller: Caller, body: Jso
     let until = app.handle.after(wait);
     let lease = asked.lease.map(translate::millis);
     let choice = Choice::default();
-    let reserve = app.handle.reserve(Reserve { queues, max, lease, until, consumer, choice });
-    let taken = if wait.0 == 0 {
+    let reserve = app.handle.reserve_held(Reserve { queues, max, lease, until, consumer, choice });
+    let (taken, hold) = if wait.0 == 0 {
         reserve.await?
     } else {
         // Who waits may wait for long, and is given nothing under a token that is not good any more.
@@ -59,7 +59,7 @@ pub(crate) async fn reserve(State(app): State<Shared>, caller: Caller, body: Jso
             }
         }
     };
-    Ok(json_bytes(StatusCode::OK, deliveries(&taken, &app.secret)))
+    Ok(long_json(StatusCode::OK, deliveries(&taken, &app.secret), hold))
 }
 
 /// Say what became of deliveries: acknowledge, release, reject or extend each. Each is answered by itself.

@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
 use punctual_core::store::Bodies;
-use punctual_core::view::{Kept, Listing};
+use punctual_core::view::{Kept, Listing, PAGE_BYTES};
 use punctual_core::{
     Back, Ending, Name, Refused, Revoke, Ruling, ScheduleOutcome, Scheduled, Selected, Standing, Task, TimeRange,
 };
@@ -19,13 +19,15 @@ use crate::app::{App, Shared};
 use crate::fault::{Code, Fault};
 use crate::gate::Caller;
 use crate::input::{JsonBody, MaybeJson, Names, Query, maybe_name, name};
-use crate::output::json;
+use crate::output::{json, long_json};
 use crate::trace::Context;
 use crate::translate;
 
 /// How many tasks a page has if nobody says.
 const PAGE: u32 = 100;
 const LONGEST_PAGE: u32 = 1_000;
+/// About how many bytes of an answer a task without its body takes.
+const ROW_BYTES: u64 = 512;
 
 /// What became of a task, written without a copy of its names.
 #[derive(Serialize)]
@@ -254,8 +256,12 @@ pub(super) async fn turn_page(
     let cursor = query.cursor.as_deref().map(str::parse).transpose()?;
     let with_bodies = query.bodies.unwrap_or(false);
     let bodies = if with_bodies { Bodies::With } else { Bodies::Without };
+    let about = if with_bodies { PAGE_BYTES as u64 } else { u64::from(limit) * ROW_BYTES };
+    let hold = app.handle.hold(about)?;
     let page = app.handle.list_within(caller.scope(), listing, cursor, limit as usize, bodies).await?;
-    Ok(json(StatusCode::OK, &translate::page(page, &app.handle, with_bodies)))
+    let page = translate::page(page, &app.handle, with_bodies);
+    let page = serde_json::to_vec(&page).expect("an answer can be written as JSON");
+    Ok(long_json(StatusCode::OK, page, hold))
 }
 
 /// Cancel a task, if it is not too late. Asking again after a lost answer is safe.
