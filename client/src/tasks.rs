@@ -3,8 +3,8 @@
 use bytes::{BufMut, Bytes, BytesMut};
 use http::Method;
 use punctual_wire::{
-    Answer, BatchResults, CancelOutcome, Cancelled, List, NewTask, Page, Problem, Reschedule, Rescheduled, Revoke,
-    Revoked, ScheduleOutcome, Scheduled, ShiftKey, Standing, Swept, TaskInfo, Time,
+    Answer, BatchResults, CancelOutcome, Cancelled, List, NewTask, Page, Problem, Replayed, Reschedule, Rescheduled,
+    Revoke, Revoked, ScheduleOutcome, Scheduled, ShiftKey, Standing, Swept, TaskInfo, Time,
 };
 use ulid::Ulid;
 
@@ -145,31 +145,33 @@ impl Client {
         self.tell(Method::PATCH, Path::new("keys").name(key), &shift, repeat).await
     }
 
-    /// Hands out a dead letter or a finished task again. A dead letter of a broadcast task is one of a queue.
-    pub async fn replay(&self, topic: &str, id: &str, queue: Option<&str>) -> Result<(), Error> {
-        self.verb_on_task(topic, id, "replay", queue).await
+    /// Hands out a dead letter or a finished task again, and says where it stands then. A dead letter of a broadcast
+    /// task is one of a queue.
+    pub async fn replay(&self, topic: &str, id: &str, queue: Option<&str>) -> Result<Standing, Error> {
+        let replayed: Replayed =
+            self.ask(Method::POST, verb_on_task(topic, id, "replay", queue)?, Repeat::Unsent).await?;
+        Ok(replayed.standing)
     }
 
     /// Removes a dead letter.
     pub async fn purge(&self, topic: &str, id: &str, queue: Option<&str>) -> Result<(), Error> {
-        self.verb_on_task(topic, id, "purge", queue).await
+        let path = verb_on_task(topic, id, "purge", queue)?;
+        self.send(Method::POST, path, Bytes::new(), Repeat::Unsent).await.map(|_| ())
     }
 
     /// Ends the lease on a delivery, whoever holds it; answers where it stands now. That nobody holds it is a problem
     /// with the code `lease-lost`.
     pub async fn revoke(&self, topic: &str, id: &str, queue: Option<&str>, revoke: Revoke) -> Result<Standing, Error> {
-        let query: Vec<(&str, &str)> = queue.map(|queue| ("queue", queue)).into_iter().collect();
-        let path = task_path(topic, id).verb("revoke").query(&query)?;
+        let path = verb_on_task(topic, id, "revoke", queue)?;
         // A second attempt might meet the consumer that has it next.
         let revoked: Revoked = self.tell(Method::POST, path, &revoke, Repeat::Unsent).await?;
         Ok(revoked.standing)
     }
+}
 
-    async fn verb_on_task(&self, topic: &str, id: &str, verb: &str, queue: Option<&str>) -> Result<(), Error> {
-        let query: Vec<(&str, &str)> = queue.map(|queue| ("queue", queue)).into_iter().collect();
-        let path = task_path(topic, id).verb(verb).query(&query)?;
-        self.send(Method::POST, path, Bytes::new(), Repeat::Unsent).await.map(|_| ())
-    }
+fn verb_on_task(topic: &str, id: &str, verb: &str, queue: Option<&str>) -> Result<Path, Error> {
+    let query: Vec<(&str, &str)> = queue.map(|queue| ("queue", queue)).into_iter().collect();
+    task_path(topic, id).verb(verb).query(&query)
 }
 
 fn task_path(topic: &str, id: &str) -> Path {

@@ -34,10 +34,10 @@ pub enum Answer {
     Extended(Timestamp),
     /// To `Remove`: how the row ended.
     Removed(Ending),
-    /// To `Hasten`.
-    Hastened,
-    /// To `Replay` of one task or delivery.
-    Replayed,
+    /// To `Hasten`: where the row stands now. A full queue may have pushed it out again.
+    Hastened(Standing),
+    /// To `Replay` of one task or delivery: where it stands now, likewise.
+    Replayed(Standing),
     /// To `Purge` of one dead letter and `Forget` of one finished task.
     Purged,
     /// To `Sweep`.
@@ -213,6 +213,8 @@ pub struct Swept {
     pub changed: u64,
     /// So many came too late.
     pub too_late: u64,
+    /// So many stay what they are: their queue is full.
+    pub no_room: u64,
 }
 
 impl Swept {
@@ -223,6 +225,7 @@ impl Swept {
             matched: self.matched + other.matched,
             changed: self.changed + other.changed,
             too_late: self.too_late + other.too_late,
+            no_room: self.no_room + other.no_room,
         }
     }
 }
@@ -250,6 +253,9 @@ pub enum Refused {
     /// The topic takes no tasks for now.
     #[error("topic {0} is paused: resume it or try again later")]
     TopicPaused(Name),
+    /// The topic or queue is being deleted, and can be made anew when that is over.
+    #[error("{0} is being deleted: try again in a moment")]
+    BeingDeleted(Name),
     /// The topic takes no more tasks for now.
     #[error("topic {topic} is over its rate limit: try again after {retry_after}")]
     RateLimited {
@@ -301,9 +307,12 @@ pub enum Refused {
 }
 
 impl Refused {
-    /// Whether the same request may be carried out later, once there is room or a pause is over.
+    /// Whether the same request may be carried out later, once there is room, or a pause or a deletion is over.
     pub fn is_temporary(&self) -> bool {
-        matches!(self, Refused::TopicPaused(_) | Refused::RateLimited { .. } | Refused::QueueFull(_))
+        matches!(
+            self,
+            Refused::TopicPaused(_) | Refused::BeingDeleted(_) | Refused::RateLimited { .. } | Refused::QueueFull(_)
+        )
     }
 
     /// The word for it in metrics and on the wire. It never changes.
@@ -312,6 +321,7 @@ impl Refused {
             Refused::BodyTooLarge { .. } => "body-too-large",
             Refused::HeadersTooLarge { .. } => "headers-too-large",
             Refused::TopicPaused(_) => "topic-paused",
+            Refused::BeingDeleted(_) => "being-deleted",
             Refused::RateLimited { .. } => "rate-limited",
             Refused::NoSuchTopic(_) => "no-such-topic",
             Refused::NoSuchQueue(_) => "no-such-queue",

@@ -133,6 +133,8 @@ pub enum Command {
     Forwarded {
         /// The dead letter's row.
         key: Key,
+        /// The number of its journey: it may have set out on another one since.
+        journey: u64,
         /// Why it was refused.
         refused: Option<String>,
     },

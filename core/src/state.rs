@@ -126,12 +126,14 @@ pub enum Reason {
     PushedOut,
     /// No queue takes it.
     Unrouted,
+    /// Its task, and with that its body, is not there any more.
+    Lost,
 }
 
 impl Reason {
     /// All reasons.
-    pub const ALL: [Reason; 5] =
-        [Reason::Rejected, Reason::OutOfAttempts, Reason::Expired, Reason::PushedOut, Reason::Unrouted];
+    pub const ALL: [Reason; 6] =
+        [Reason::Rejected, Reason::OutOfAttempts, Reason::Expired, Reason::PushedOut, Reason::Unrouted, Reason::Lost];
 
     /// The word for it in headers, metrics and messages.
     pub fn as_str(self) -> &'static str {
@@ -141,6 +143,7 @@ impl Reason {
             Reason::Expired => "expired",
             Reason::PushedOut => "pushed-out",
             Reason::Unrouted => "unrouted",
+            Reason::Lost => "lost",
         }
     }
 }

@@ -64,6 +64,11 @@ proptest! {
     }
 
     #[test]
+    fn nothing_differs_when_what_is_pushed_out_is_not_in_memory(plan in plan(Just(Room::Forgetful), 0..=3, true)) {
+        run(&plan);
+    }
+
+    #[test]
     fn nothing_differs_when_rows_stay_in_the_store(plan in plan(Just(Room::NoCache), 0..=3, true)) {
         run(&plan);
     }

@@ -73,7 +73,7 @@ fn a_task_that_no_queue_takes_is_a_dead_letter_of_its_topic() {
     assert_eq!(center.standing("a"), Some(Standing::Dead { reason: Reason::Unrouted, at: at(5) }));
     center.put_topic("t", feeds(&[("lost", "order.lost")]));
     let selected = Selected { topic: name("t"), id: name("a"), queue: None };
-    assert_eq!(center.ask(Command::Replay(selected)), Ok(Answer::Replayed));
+    assert_eq!(center.ask(Command::Replay(selected)), Ok(Answer::Replayed(Standing::Ready { since: center.now() })));
     assert_eq!(center.take_from("lost", 9).len(), 1);
 }
 

@@ -144,7 +144,7 @@ fn a_sweep_reaches_what_died_in_the_future() {
     center.set_clock(at(0));
     let matching = Matching::Dead { topic: None, queue: None, died: TimeRange::ALL };
     let sweep = Sweep { matching, within: Scope::ALL, action: SweepAction::Purge, dry_run: false };
-    let swept = Swept { matched: 1, changed: 1, too_late: 0 };
+    let swept = Swept { matched: 1, changed: 1, too_late: 0, no_room: 0 };
     assert_eq!(center.ask(Command::Sweep(Box::new(sweep))), Ok(Answer::Swept(swept)));
     assert_eq!(center.standing("1"), None);
 }

@@ -149,7 +149,7 @@ fn a_consumer_is_not_sent_away_while_what_it_gets_is_being_read() {
     let replay = Command::Replay(Selected { topic: name("t"), id: name("1"), queue: None });
     center.tick(10);
     let replies = ask_all(&mut center, vec![replay]);
-    assert_eq!(replies, [Ok(Answer::Replayed)]);
+    assert_eq!(replies, [Ok(Answer::Replayed(Standing::Ready { since: center.now() }))]);
     assert_eq!(center.given(consumer).unwrap().len(), 1);
 }
 
@@ -192,10 +192,11 @@ fn what_dies_after_its_queue_was_deleted_is_no_dead_letter_of_the_next_queue_of_
     let lease = center.take_one().lease;
     release(&mut center, &lease, Back::Retry);
     assert_eq!(center.ask(delete_queue("t", false)), Ok(Answer::Deleted(0)));
+    center.put_topic("t", feeds(&["elsewhere"]));
     center.pass(21);
     assert_eq!(center.standing("1"), Some(Standing::Dead { reason: Reason::Expired, at: at(21) }));
     center.put_queue("t", queue());
-    assert_eq!(center.queue_counts("t"), (0, 0, 0));
+    assert_eq!((center.queue_counts("t"), center.queue_counts("elsewhere")), ((0, 0, 0), (0, 0, 1)));
 }
 
 #[test]
@@ -287,7 +288,7 @@ fn a_dead_delivery_is_replayed_to_its_own_queue_alone() {
     let lease = take_from(&mut center, "a").lease;
     reject(&mut center, &lease);
     assert_eq!(delivery(&center, "a").unwrap().standing, Standing::Dead { reason: Reason::Rejected, at: at(0) });
-    assert_eq!(center.ask(Command::Replay(part("a"))), Ok(Answer::Replayed));
+    assert_eq!(center.ask(Command::Replay(part("a"))), Ok(Answer::Replayed(Standing::Ready { since: center.now() })));
     assert_eq!(take_from(&mut center, "a").attempt, 1);
     assert_eq!(center.queue_counts("b"), (1, 0, 0));
 }
@@ -323,7 +324,9 @@ fn dead_letters_in_a_circle_come_to_rest() {
     for _ in 0..40 {
         for forward in std::mem::take(&mut center.forwards) {
             center.schedule(forward.task.after(Millis(1)).id(forward.id));
-            assert!(center.ask(Command::Forwarded { key: forward.key, refused: None }).is_ok());
+            assert!(
+                center.ask(Command::Forwarded { key: forward.key, journey: forward.journey, refused: None }).is_ok()
+            );
         }
         center.pass(1);
     }

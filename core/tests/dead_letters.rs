@@ -4,11 +4,12 @@
 mod center;
 
 use center::{Center, SHARD, at, name, task};
-use punctual_core::store::{Bodies, Position};
+use punctual_core::store::{Bodies, Key, Position};
 use punctual_core::view::{self, Kept, Listing, Wanted};
 use punctual_core::{
     Answer, Binding, Command, Ending, Form, Matching, Millis, Overflow, Pattern, QueueSettings, Reason, Refused,
-    Schedule, Scope, Selected, ShardConfig, Standing, Sweep, SweepAction, Swept, TimeRange, TopicSettings,
+    Reschedule, Schedule, Scope, Selected, ShardConfig, Shift, Standing, Sweep, SweepAction, Swept, Task, TimeRange,
+    TopicSettings,
 };
 
 fn bury(center: &mut Center, id: &str) {
@@ -32,7 +33,10 @@ fn a_dead_letter_is_kept_until_it_is_replayed() {
     bury(&mut center, "a");
     center.pass(400 * 24 * 3_600_000);
     assert_eq!(center.queue_counts("t"), (0, 0, 1));
-    assert_eq!(center.ask(Command::Replay(selected("a"))), Ok(Answer::Replayed));
+    assert_eq!(
+        center.ask(Command::Replay(selected("a"))),
+        Ok(Answer::Replayed(Standing::Ready { since: center.now() }))
+    );
     let delivery = center.take_one();
     assert_eq!((delivery.attempt, delivery.due), (1, center.now()));
 }
@@ -64,7 +68,7 @@ fn all_dead_letters_that_match_are_replayed_or_purged_and_a_dry_run_only_counts(
     for number in 0..600 {
         bury(&mut center, &number.to_string());
     }
-    let all = Swept { matched: 600, changed: 600, too_late: 0 };
+    let all = Swept { matched: 600, changed: 600, too_late: 0, no_room: 0 };
     assert_eq!(center.ask(all_dead(SweepAction::Purge, true)), Ok(Answer::Swept(all)));
     assert_eq!(center.queue_counts("t"), (0, 0, 600));
     assert_eq!(center.ask(all_dead(SweepAction::Replay, false)), Ok(Answer::Swept(all)));
@@ -116,7 +120,7 @@ fn a_dead_letter_goes_on_to_another_topic_with_headers_that_say_why() {
     assert_eq!(header("punctual-dead-note"), "no");
     let schedule = Schedule { task: forward.task.clone(), id: forward.id.clone(), id_is_new: false };
     center.ask(Command::Schedule(Box::new(schedule))).unwrap();
-    center.ask(Command::Forwarded { key: forward.key, refused: None }).unwrap();
+    center.ask(Command::Forwarded { key: forward.key, journey: forward.journey, refused: None }).unwrap();
     assert_eq!(center.standing("a"), Some(Standing::Finished { ending: Ending::Forwarded, at: at(0) }));
     assert_eq!(center.take_from("graveyard", 9)[0].body, "a");
 }
@@ -131,7 +135,9 @@ fn a_dead_letter_without_word_is_sent_again_under_the_same_id() {
     center.pass(60_000);
     let second = center.forwards.pop().expect("it is sent again");
     assert_eq!((first.id, first.key), (second.id.clone(), second.key.clone()));
-    center.ask(Command::Forwarded { key: second.key, refused: Some("it is paused".into()) }).unwrap();
+    center
+        .ask(Command::Forwarded { key: second.key, journey: second.journey, refused: Some("it is paused".into()) })
+        .unwrap();
     assert!(matches!(center.standing("a"), Some(Standing::Dead { reason: Reason::Rejected, .. })));
 }
 
@@ -181,7 +187,7 @@ fn history_is_kept_for_its_time_and_can_be_replayed() {
     let finished = TimeRange { from: at(500), until: at(501) };
     let matching = Matching::History { topic: name("t"), finished, ending: None };
     let sweep = Sweep { matching, within: Scope::ALL, action: SweepAction::Replay, dry_run: false };
-    let replayed = Swept { matched: 1, changed: 1, too_late: 0 };
+    let replayed = Swept { matched: 1, changed: 1, too_late: 0, no_room: 0 };
     assert_eq!(center.ask(Command::Sweep(Box::new(sweep))), Ok(Answer::Swept(replayed)));
     assert_eq!(center.standing("a"), None, "it was kept for its time");
     assert_eq!(center.take_ids(), ["b"]);
@@ -218,4 +224,132 @@ fn without_history_a_finished_task_is_gone_and_its_id_is_free() {
     center.acknowledge(&lease).unwrap();
     assert_eq!(center.standing("a"), None);
     assert_eq!(center.acknowledge(&lease), Err(Refused::LeaseLost { now: None }));
+}
+
+/// A queue `t` that holds one delivery and refuses or pushes out what is more.
+fn small(center: &mut Center, overflow: Overflow) {
+    center.put_queue("t", QueueSettings { max_length: Some(1), overflow, ..QueueSettings::default() });
+}
+
+#[test]
+fn replaying_into_a_full_queue_is_refused_and_changes_nothing() {
+    let mut center = Center::new();
+    small(&mut center, Overflow::Refuse);
+    center.schedule(task("a", 1));
+    center.schedule(task("b", 1));
+    center.pass(1);
+    let dead = Standing::Dead { reason: Reason::PushedOut, at: at(1) };
+    assert_eq!(center.standing("b"), Some(dead.clone()));
+    center.pass(1);
+    assert_eq!(center.ask(Command::Replay(selected("b"))), Err(Refused::QueueFull(name("t"))));
+    let matching = Matching::Dead { topic: None, queue: None, died: TimeRange::ALL };
+    for dry_run in [true, false] {
+        let sweep = Sweep { matching: matching.clone(), within: Scope::ALL, action: SweepAction::Replay, dry_run };
+        let none = Swept { matched: 1, changed: 0, too_late: 0, no_room: 1 };
+        assert_eq!(center.ask(Command::Sweep(Box::new(sweep))), Ok(Answer::Swept(none)));
+    }
+    assert_eq!((center.standing("b"), center.past("b").replays), (Some(dead), 0));
+    center.take_one();
+    center.replay("b");
+}
+
+#[test]
+fn a_replay_says_if_a_full_queue_pushed_it_out_at_once() {
+    let mut center = Center::new();
+    small(&mut center, Overflow::DropOldest);
+    center.schedule(task("b", 0).priority(100_000));
+    center.schedule(task("a", 0));
+    assert!(matches!(center.standing("b"), Some(Standing::Dead { reason: Reason::PushedOut, .. })));
+    center.pass(5);
+    let dead = Standing::Dead { reason: Reason::PushedOut, at: at(5) };
+    assert_eq!(center.ask(Command::Replay(selected("b"))), Ok(Answer::Replayed(dead.clone())));
+    assert_eq!(center.standing("b"), Some(dead));
+}
+
+#[test]
+fn what_is_moved_to_now_is_refused_by_a_full_queue_and_stays() {
+    let mut center = Center::new();
+    small(&mut center, Overflow::Refuse);
+    center.schedule(task("a", 0));
+    center.schedule(Task { key: Some(name("k")), ..task("b", 1_000) });
+    let shift = Some(Shift::In(Millis::ZERO));
+    let change = Reschedule { topic: name("t"), id: name("b"), shift, priority: None, body: None };
+    assert_eq!(center.ask(Command::Reschedule(Box::new(change))), Err(Refused::QueueFull(name("t"))));
+    let matching = Matching::Key { key: name("k"), topic: None };
+    let action = SweepAction::Shift(Shift::In(Millis::ZERO));
+    let sweep = Sweep { matching, within: Scope::ALL, action, dry_run: false };
+    let none = Swept { matched: 1, changed: 0, too_late: 0, no_room: 1 };
+    assert_eq!(center.ask(Command::Sweep(Box::new(sweep))), Ok(Answer::Swept(none)));
+    assert_eq!(center.standing("b"), Some(Standing::Scheduled { at: at(1_000) }));
+}
+
+/// Three deliveries of one instant that die in an order that is not that of their numbers.
+#[test]
+fn dead_letters_that_are_kept_for_no_time_all_go() {
+    let mut center = Center::new();
+    center.put_queue("t", QueueSettings { dead_retention: Some(Millis::ZERO), ..QueueSettings::default() });
+    for id in ["a", "b", "c"] {
+        center.schedule(task(id, 0));
+    }
+    for delivery in center.take(3).into_iter().rev() {
+        let reject = Command::Reject { lease: delivery.lease, note: None, priority: None };
+        center.ask(reject).unwrap();
+    }
+    center.pass(1_000);
+    assert_eq!(center.queue_counts("t"), (0, 0, 0));
+}
+
+#[test]
+fn what_is_too_old_when_it_fires_goes_where_its_queues_dead_letters_go() {
+    let mut center = Center::new();
+    let queue = QueueSettings { dead_letter: Some(name("graves")), ..QueueSettings::default() };
+    center.put_queue("t", queue.clone());
+    center.schedule(Task { ttl: Some(Millis(5)), ..task("a", 10) });
+    center.tick(100);
+    center.settle();
+    assert_eq!((center.forwards.len(), center.queue_counts("t").2), (1, 1));
+    assert_eq!(center.forwards[0].task.topic, name("graves"));
+    // The same for each delivery of one that is broadcast.
+    center.put_queue("u", queue);
+    let feeds = Some(["t", "u"].map(|queue| Binding::all(name(queue))).to_vec());
+    center.put_topic("t", TopicSettings { feeds, ..TopicSettings::default() });
+    center.schedule(Task { ttl: Some(Millis(5)), ..task("b", 10) });
+    center.tick(100);
+    center.settle();
+    assert_eq!((center.forwards.len(), center.queue_counts("u").2), (3, 1));
+}
+
+#[test]
+fn word_of_an_earlier_journey_does_not_end_a_later_one() {
+    let mut center = Center::new();
+    center.put_queue("t", QueueSettings { dead_letter: Some(name("graves")), ..QueueSettings::default() });
+    center.schedule(task("a", 0));
+    let mut journeys = Vec::new();
+    for _ in 0..2 {
+        let lease = center.take_one().lease;
+        center.ask(Command::Reject { lease, note: None, priority: None }).unwrap();
+        let forward = center.forwards.pop().unwrap();
+        journeys.push(forward.journey);
+        if journeys.len() == 1 {
+            let refused = Some("not now".into());
+            center.ask(Command::Forwarded { key: forward.key, journey: forward.journey, refused }).unwrap();
+            center.replay("a");
+        }
+    }
+    let word = |journey| Command::Forwarded { key: Key::task(&name("t"), &name("a")), journey, refused: None };
+    assert_eq!(center.ask(word(journeys[0])), Err(Refused::NothingThere));
+    assert!(matches!(center.standing("a"), Some(Standing::Dead { .. })));
+    assert_eq!(center.ask(word(journeys[1])), Ok(Answer::Noted));
+}
+
+#[test]
+fn a_number_of_hops_that_no_dead_letter_has_is_the_last_one() {
+    let mut center = Center::new();
+    center.put_queue("t", QueueSettings { dead_letter: Some(name("graves")), ..QueueSettings::default() });
+    let headers = vec![("punctual-dead-hops".to_owned(), u32::MAX.to_string())];
+    center.schedule(Task { headers, ..task("a", 0) });
+    let lease = center.take_one().lease;
+    center.ask(Command::Reject { lease, note: None, priority: None }).unwrap();
+    assert!(center.forwards.is_empty());
+    assert_eq!(center.queue_counts("t"), (0, 0, 1));
 }

@@ -5,8 +5,8 @@ mod center;
 
 use center::{Center, at, name, task};
 use punctual_core::{
-    Back, Backoff, Binding, Command, Lease, Matching, Millis, Overflow, Pattern, QueueSettings, Reason, Reschedule,
-    Retry, Scope, Selected, Shift, Sweep, SweepAction, Task, TimeRange, TopicSettings, What,
+    Back, Backoff, Binding, Command, Forward, Lease, Matching, Millis, Overflow, Pattern, QueueSettings, Reason,
+    Reschedule, Retry, Scope, Selected, Shift, Sweep, SweepAction, Task, TimeRange, TopicSettings, What,
 };
 
 /// What was told since it was last asked for.
@@ -164,8 +164,8 @@ fn a_dead_letter_that_goes_on_dies_once_and_is_forwarded() {
         center.schedule(task(id, 0));
         let lease = center.take_one().lease;
         reject(&mut center, lease);
-        let key = center.forwards.pop().unwrap().key;
-        center.ask(Command::Forwarded { key, refused }).unwrap();
+        let Forward { key, journey, .. } = center.forwards.pop().unwrap();
+        center.ask(Command::Forwarded { key, journey, refused }).unwrap();
         let mut expected = vec![What::Scheduled { due: at(0) }, What::Fired, leased(1, 30_000)];
         expected.push(What::Died(Reason::Rejected));
         expected.extend(last);

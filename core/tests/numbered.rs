@@ -93,7 +93,8 @@ fn removing_ends_what_is_free_or_dead() {
                 assert_eq!(removed, Ok(Answer::Removed(Ending::Purged)));
                 let ended = Standing::Finished { ending: Ending::Purged, at: at(7) };
                 assert_eq!(center.standing("a"), Some(ended), "it may have arrived: who looks finds it");
-                let word = Command::Forwarded { key: row.key.clone(), refused: None };
+                let journey = center.forwards[0].journey;
+                let word = Command::Forwarded { key: row.key.clone(), journey, refused: None };
                 assert_eq!(center.ask(word), Err(Refused::NothingThere));
             }
             "leased" => assert_eq!(removed, Err(leased_until(at(30_007)))),
@@ -117,7 +118,7 @@ fn hastening_brings_what_is_early_or_dead() {
         let hastened = hasten(&mut center, &row);
         match phase {
             "early" | "retry" | "dead" => {
-                assert_eq!(hastened, Ok(Answer::Hastened), "{phase}");
+                assert_eq!(hastened, Ok(Answer::Hastened(Standing::Ready { since: center.now() })), "{phase}");
                 assert_eq!(center.standing("a"), Some(Standing::Ready { since: at(7) }), "{phase}");
                 assert_eq!(center.past("a").replays, 1, "{phase}");
                 let delay = Millis(
@@ -342,7 +343,7 @@ fn rows_that_are_only_in_the_store_are_found() {
     let rows: Vec<RowId> = ["a", "b", "c"].map(|id| row(id, center.schedule(far(id)).number)).into();
     center.restart();
     assert_eq!(take(&mut center, &rows[0]).unwrap().body, "a");
-    assert_eq!(hasten(&mut center, &rows[1]), Ok(Answer::Hastened));
+    assert_eq!(hasten(&mut center, &rows[1]), Ok(Answer::Hastened(Standing::Ready { since: center.now() })));
     assert_eq!(remove(&mut center, &rows[2], None), Ok(Answer::Removed(Ending::Cancelled)));
     assert_eq!(center.take_ids(), ["b"]);
     let dead = Listing::Kept(Kept::dead());

@@ -117,7 +117,7 @@ fn all_tasks_of_a_key_are_moved_or_cancelled_and_a_dry_run_only_counts() {
     center.schedule(task("other", 1_000).key(name("user-2")));
     center.schedule(task("leased", 0).key(name("user-1")));
     center.take_one();
-    let counts = Swept { matched: 301, changed: 300, too_late: 1 };
+    let counts = Swept { matched: 301, changed: 300, too_late: 1, no_room: 0 };
     assert_eq!(center.ask(by_key(SweepAction::Cancel, true)), Ok(Answer::Swept(counts)));
     assert_eq!(center.ask(by_key(SweepAction::Shift(Shift::By(500)), false)), Ok(Answer::Swept(counts)));
     center.pass(1_000);

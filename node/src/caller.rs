@@ -32,8 +32,8 @@ pub(crate) enum Caller {
         /// Room for what it gets.
         hold: Option<Hold>,
     },
-    /// A shard that has sent on a dead letter, and its row there.
-    Forwarder(ShardId, Key),
+    /// A shard that has sent on a dead letter, its row there and the number of its journey.
+    Forwarder(ShardId, Key, u64),
     /// The node itself, which only tells.
     Nobody,
 }

@@ -285,7 +285,7 @@ fn let_out(shared: &Shared, sent: Sent, round: &mut Round) {
     for forward in forwards {
         let to = shard_of(&forward.task.topic, &forward.id, shared.config.shards);
         let schedule = Schedule { task: forward.task, id: forward.id, id_is_new: false };
-        let caller = Caller::Forwarder(sent.shard, forward.key);
+        let caller = Caller::Forwarder(sent.shard, forward.key, forward.journey);
         shared.tell(to, Command::Schedule(Box::new(schedule)), caller);
     }
 }

@@ -182,14 +182,14 @@ impl Shared {
                     self.give_back(unheard);
                 }
             }
-            Caller::Forwarder(shard, key) => {
+            Caller::Forwarder(shard, key, journey) => {
                 let refused = match outcome {
                     Ok(_) => None,
                     Err(Error::Refused(refused)) if !refused.is_temporary() => Some(refused.to_string()),
                     // It is not known, or may be otherwise later: the shard will send it again.
                     Err(_) => return,
                 };
-                self.tell(shard, Command::Forwarded { key, refused }, Caller::Nobody);
+                self.tell(shard, Command::Forwarded { key, journey, refused }, Caller::Nobody);
             }
             Caller::Nobody => {}
         }

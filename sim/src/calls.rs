@@ -93,9 +93,9 @@ impl World {
             Purpose::Work(_) if reply.is_none() => self.consumers.unheard(&call.demand),
             // Without word, and while the topic takes nothing for now, the dead letter is sent again.
             Purpose::Forward { .. } if !reply.as_ref().is_some_and(is_final) => Vec::new(),
-            Purpose::Forward { origin, key } => reply.map_or_else(Vec::new, |reply| {
+            Purpose::Forward { origin, key, journey } => reply.map_or_else(Vec::new, |reply| {
                 let refused = reply.err().map(|refused| refused.to_string());
-                let noted = Command::Forwarded { key: key.clone(), refused };
+                let noted = Command::Forwarded { key: key.clone(), journey: *journey, refused };
                 vec![Demand::command(Purpose::Note, *origin, noted)]
             }),
             Purpose::Work(_) | Purpose::Note => Vec::new(),
@@ -118,7 +118,7 @@ impl World {
             Ok(Answer::Removed(Ending::Done)) => "removed as done",
             Ok(Answer::Removed(Ending::Cancelled)) => "removed as cancelled",
             Ok(Answer::Removed(_)) => "removed as purged",
-            Ok(Answer::Hastened) => "hastened",
+            Ok(Answer::Hastened(_)) => "hastened",
             Ok(Answer::Released(_)) => "released",
             Ok(Answer::Rejected) => "rejections",
             Ok(Answer::Extended(_)) => "extended",
@@ -126,6 +126,7 @@ impl World {
             Ok(Answer::Swept(swept)) if swept.changed > 0 => "sweeps that changed something",
             Err(Refused::LeaseLost { .. }) => "leases lost",
             Err(Refused::TopicPaused(_)) => "refused by a paused topic",
+            Err(Refused::BeingDeleted(_)) => "refused by what is being deleted",
             Err(Refused::QueueFull(_)) => "refused by a full queue",
             _ => return,
         });

@@ -185,7 +185,8 @@ impl World {
         for forward in &item.forwards {
             let shard = shard_of(&forward.task.topic, &forward.id, self.profile.shards);
             let schedule = Schedule { task: forward.task.clone(), id: forward.id.clone(), id_is_new: false };
-            let purpose = Purpose::Forward { origin: item.record.shard, key: forward.key.clone() };
+            let purpose =
+                Purpose::Forward { origin: item.record.shard, key: forward.key.clone(), journey: forward.journey };
             let life = self.nodes[index].life;
             self.census.count("dead letters sent on");
             self.send(Demand::command(purpose, shard, Command::Schedule(Box::new(schedule))), Some((index, life)));

@@ -35,6 +35,8 @@ pub enum Purpose {
         origin: ShardId,
         /// The dead letter's row.
         key: Key,
+        /// The number of its journey.
+        journey: u64,
     },
     /// A node that says how that went.
     Note,

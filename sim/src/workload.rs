@@ -76,9 +76,11 @@ impl Workload {
             settings.dead_letter = Some(name(to));
             settings.retry.attempts = settings.retry.attempts.clamp(1, 2);
         }
-        let small = queues.get_mut("small").expect("it is one of them");
-        small.max_length = Some(rng.between(1, 6));
-        small.overflow = *rng.pick(&[Overflow::Refuse, Overflow::DropOldest]);
+        for (queue, most) in [("small", 6), ("fan-c", 3)] {
+            let small = queues.get_mut(queue).expect("it is one of them");
+            small.max_length = Some(rng.between(1, most));
+            small.overflow = *rng.pick(&[Overflow::Refuse, Overflow::DropOldest]);
+        }
         let quiet = queues.get_mut(QUIET).expect("it is one of them");
         quiet.rate = None;
         Workload {
@@ -233,7 +235,7 @@ impl Workload {
                 };
                 self.everywhere(look)
             }
-            97 => self.delete(),
+            97 | 98 => self.delete(moment),
             _ => self.everywhere(Command::Forecast { unit: punctual_core::Unit::Hour, slots: 48 }),
         }
     }
@@ -308,7 +310,24 @@ impl Workload {
             }
         };
         let dry_run = self.rng.percent(20);
-        self.everywhere(Command::Sweep(Box::new(Sweep { matching, within: Scope::ALL, action, dry_run })))
+        // Others want something else with the same rows in the same step.
+        let other = match (&matching, action) {
+            (Matching::Dead { .. }, SweepAction::Replay) => Some(SweepAction::Purge),
+            (Matching::Dead { .. }, SweepAction::Purge) => Some(SweepAction::Replay),
+            _ => None,
+        };
+        let mut demands = Vec::new();
+        if let Some(action) = other.filter(|_| self.rng.percent(30)) {
+            let sweep = Sweep { matching: matching.clone(), within: Scope::ALL, action, dry_run: false };
+            demands.extend(self.everywhere(Command::Sweep(Box::new(sweep))));
+        }
+        demands.extend(self.everywhere(Command::Sweep(Box::new(Sweep {
+            matching,
+            within: Scope::ALL,
+            action,
+            dry_run,
+        }))));
+        demands
     }
 
     fn pause(&mut self, moment: Moment) -> Vec<Demand> {
@@ -338,14 +357,27 @@ impl Workload {
         self.everywhere(Command::PutQueue { name: queue_name, settings: Box::new(settings) })
     }
 
-    fn delete(&mut self) -> Vec<Demand> {
-        let force = self.rng.percent(70);
-        if self.rng.percent(50) {
-            let name = name(*self.rng.pick(&["plain", "fan", "mortal", "brief"]));
-            return self.everywhere(Command::DeleteTopic { name, force });
+    /// Somebody deletes a topic or a queue. Callers give up and others come to do the same, while producers go on.
+    fn delete(&mut self, moment: Moment) -> Vec<Demand> {
+        let is_topic = self.rng.percent(50);
+        let topic = *self.rng.pick(&["plain", "fan", "mortal", "brief"]);
+        let queue = *self.rng.pick(&["plain", "fan-a", "fan-b", "fan-c", "mortal", "small", GRAVES]);
+        let mut demands = Vec::new();
+        for _ in 0..*self.rng.pick(&[1, 1, 2, 3]) {
+            let force = self.rng.percent(70);
+            let command = match is_topic {
+                true => Command::DeleteTopic { name: name(topic), force },
+                false => Command::DeleteQueue { name: name(queue), force },
+            };
+            let after = if self.rng.percent(40) { 0 } else { self.rng.magnitude(1, 2_000) };
+            demands.extend(self.everywhere(command).into_iter().map(|demand| demand.after(after)));
         }
-        let name = name(*self.rng.pick(&["plain", "fan-a", "fan-b", "mortal", "small", GRAVES]));
-        self.everywhere(Command::DeleteQueue { name, force })
+        for _ in 0..self.rng.below(6) {
+            let when = self.when(moment);
+            let after = self.rng.magnitude(1, 2_000);
+            demands.push(self.schedule_new(topic, when).after(after));
+        }
+        demands
     }
 
     fn everywhere(&mut self, command: Command) -> Vec<Demand> {
@@ -361,9 +393,10 @@ impl Workload {
         let again = match (&demand.purpose, reply) {
             (Purpose::Insists, None) => true,
             (Purpose::Client, None) => demand.tries < 3 && self.rng.percent(60),
-            (Purpose::Insists, Some(Err(Refused::TopicPaused(_) | Refused::QueueFull(_)))) => {
-                demand.tries < 5 && self.rng.percent(50)
-            }
+            (
+                Purpose::Insists,
+                Some(Err(Refused::TopicPaused(_) | Refused::BeingDeleted(_) | Refused::QueueFull(_))),
+            ) => demand.tries < 5 && self.rng.percent(50),
             // Now and then somebody asks again although all is well.
             (_, Some(Ok(_))) => demand.tries == 0 && self.rng.percent(3),
             _ => false,
@@ -398,7 +431,7 @@ fn queue(rng: &mut Rng) -> QueueSettings {
         lease,
         max_lease,
         retry: retry(rng),
-        dead_retention: rng.percent(30).then(|| Millis(rng.magnitude(1, 10_000_000))),
+        dead_retention: rng.percent(30).then(|| Millis(rng.magnitude(1, 10_000_000) - 1)),
         rate: rng
             .percent(15)
             .then(|| punctual_core::Rate { per_second: rng.between(1, 20) as u32, burst: rng.between(1, 3) as u32 }),

@@ -234,6 +234,9 @@ pub struct Swept {
     pub changed: u64,
     /// So many came too late.
     pub too_late: u64,
+    /// So many stay what they are: their queue is full.
+    #[serde(default)]
+    pub no_room: u64,
 }
 
 /// The length of a slot of the forecast.

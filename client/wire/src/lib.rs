@@ -44,6 +44,7 @@ pub use problem::{Answer, Problem};
 pub use settings::{Backoff, Binding, Order, Overflow, QueueSettings, Rate, Retry, TopicSettings};
 pub use standing::{Ending, Standing};
 pub use task::{
-    Batch, BatchResults, CancelOutcome, Cancelled, NewTask, Reschedule, Rescheduled, ScheduleOutcome, Scheduled,
+    Batch, BatchResults, CancelOutcome, Cancelled, NewTask, Replayed, Reschedule, Rescheduled, ScheduleOutcome,
+    Scheduled,
 };
 pub use time::{BadSpan, BadTime, Shift, Span, Time};

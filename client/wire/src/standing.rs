@@ -44,7 +44,7 @@ pub enum Standing {
     },
     /// It is a dead letter.
     Dead {
-        /// Why: `rejected`, `out-of-attempts`, `expired`, `pushed-out` or `unrouted`.
+        /// Why: `rejected`, `out-of-attempts`, `expired`, `pushed-out`, `unrouted` or `lost`.
         reason: String,
         /// Since when.
         at: Time,

@@ -220,4 +220,12 @@ pub struct Rescheduled {
     pub due: Time,
 }
 
+/// What became of a dead letter or a finished task that was handed out again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Replayed {
+    /// Where it stands now. A full queue whose oldest give way may have pushed it out again.
+    pub standing: Standing,
+}
+
 objects!(NewTask, Batch, Reschedule);

@@ -1,14 +1,11 @@
-//! Topics and queues: made, changed, paused, deleted.
+//! Topics and queues: made, changed, paused.
 
-use super::desk::Resident;
+use super::Shard;
 use super::directory::{QueueIndex, TopicIndex};
 use super::open::{encode_queue, encode_setting, queue_key, topic_key};
-use super::sweep::{Job, Work};
-use super::{Closed, Shard};
 use crate::answer::{Answer, Refused, Reply};
 use crate::name::Name;
 use crate::settings::{QueueSettings, TopicSettings};
-use crate::store::{Position, Table, TallyKind};
 use crate::time::Timestamp;
 
 impl<R> Shard<R> {
@@ -46,6 +43,20 @@ impl<R> Shard<R> {
         }
     }
 
+    /// A queue's pause ends otherwise than these settings said.
+    pub(super) fn end_pause(&mut self, name: &Name, settings: &QueueSettings) {
+        if let Some(until) = settings.paused_until {
+            self.pauses.remove(&(until, name.clone()));
+        }
+    }
+
+    /// A queue does not keep its dead letters any more as these settings said.
+    pub(super) fn end_retention(&mut self, settings: &QueueSettings) {
+        if let Some(period) = settings.dead_retention {
+            self.dead.drop(period);
+        }
+    }
+
     pub(super) fn put_topic(&mut self, name: &Name, settings: TopicSettings) -> Reply {
         settings.check()?;
         let mut fed = settings.feeds.iter().flatten().map(|binding| &binding.queue);
@@ -60,14 +71,15 @@ impl<R> Shard<R> {
     fn adjust_topic(&mut self, name: &Name, settings: TopicSettings) -> Reply {
         match self.directory.topic_index(name) {
             Some(index) => {
-                if self.directory.topic(index).closing {
-                    return Err(Refused::TopicPaused(name.clone()));
+                if self.directory.topic(index).closing.is_some() {
+                    return Err(Refused::BeingDeleted(name.clone()));
                 }
                 let before = self.directory.set_topic(index, settings.clone());
                 self.settings.insert(topic_key(name), Some(encode_setting(&settings)));
                 self.adopt_topic(name, &settings);
+                self.history.drop(before.history);
                 if before.history != settings.history {
-                    self.history.keep(settings.history, Position::START);
+                    self.history.look_again(settings.history);
                 }
             }
             None => _ = self.create_topic(name, settings.clone()),
@@ -90,17 +102,19 @@ impl<R> Shard<R> {
         match self.directory.queue_index(name) {
             Some(index) => {
                 let queue = self.directory.queue_mut(index);
-                if queue.closing {
-                    return Err(Refused::BadSettings(format!("queue {name} is being deleted: try again in a moment")));
+                if queue.closing.is_some() {
+                    return Err(Refused::BeingDeleted(name.clone()));
                 }
                 let before = std::mem::replace(&mut queue.settings, settings.clone());
                 queue.ready.reorder(settings.order);
                 self.settings.insert(queue_key(name), Some(encode_queue(&settings)));
+                self.end_pause(name, &before);
                 self.adopt_queue(name, &settings);
+                self.end_retention(&before);
                 if let Some(period) =
                     settings.dead_retention.filter(|_| before.dead_retention != settings.dead_retention)
                 {
-                    self.dead.keep(period, Position::START);
+                    self.dead.look_again(period);
                 }
             }
             None => _ = self.create_queue(name, settings.clone()),
@@ -122,93 +136,5 @@ impl<R> Shard<R> {
         };
         let settings = QueueSettings { paused_until: until, ..self.directory.queue(index).settings.clone() };
         self.adjust_queue(name, settings)
-    }
-
-    pub(super) fn delete_topic(&mut self, name: &Name, force: bool, reply: R) {
-        let Some(index) = self.directory.topic_index(name) else {
-            return self.answers.push((reply, Err(Refused::NoSuchTopic(name.clone()))));
-        };
-        // History alone does not hold a topic: it goes with it.
-        let history = self.directory.topic(index).count(TallyKind::History) + self.touched_history(index);
-        let rows = self.topic_holds(name) - history;
-        if rows > 0 && !force {
-            return self.answers.push((reply, Err(Refused::NotEmpty { name: name.clone(), rows })));
-        }
-        self.directory.topic_mut(index).closing = true;
-        self.jobs.push(Job::new(Work::delete_topic(name.clone()), reply, self.numbers.next_row(), self.now));
-    }
-
-    pub(super) fn delete_queue(&mut self, name: &Name, force: bool, reply: R) {
-        let Some(index) = self.directory.queue_index(name) else {
-            return self.answers.push((reply, Err(Refused::NoSuchQueue(name.clone()))));
-        };
-        let rows = self.queue_holds(name);
-        if rows > 0 && !force {
-            return self.answers.push((reply, Err(Refused::NotEmpty { name: name.clone(), rows })));
-        }
-        self.directory.queue_mut(index).closing = true;
-        self.directory.reroute_to(name);
-        if force {
-            return self.jobs.push(Job::new(
-                Work::delete_queue(name.clone()),
-                reply,
-                self.numbers.next_row(),
-                self.now,
-            ));
-        }
-        // What waits for its next attempt is not in the queue: it goes where its topic feeds then.
-        self.close_queue(name);
-        self.answers.push((reply, Ok(Answer::Deleted(0))));
-    }
-
-    /// How many rows a topic holds, changes of this step included: those are counted at its end.
-    pub(super) fn topic_holds(&self, name: &Name) -> u64 {
-        let Some(index) = self.directory.topic_index(name) else { return 0 };
-        let topic = self.directory.topic(index);
-        let kinds = [TallyKind::Waiting, TallyKind::TopicLeased, TallyKind::TopicDead, TallyKind::History];
-        let counted = kinds.into_iter().map(|kind| topic.count(kind)).sum::<u64>();
-        counted + self.touched_where(|row| row.topic == index)
-    }
-
-    fn touched_history(&self, index: TopicIndex) -> u64 {
-        self.touched_where(|row| row.topic == index && row.table == Table::History)
-    }
-
-    /// How many deliveries and dead letters a queue holds, changes of this step included.
-    pub(super) fn queue_holds(&self, name: &Name) -> u64 {
-        let Some(index) = self.directory.queue_index(name) else { return 0 };
-        let queue = self.directory.queue(index);
-        let counted = queue.ready.len() + queue.count(TallyKind::QueueLeased) + queue.count(TallyKind::QueueDead);
-        counted
-            + self.touched_where(|row| {
-                let counts = row.table == Table::Dead || (row.table == Table::Live && !row.is_waiting());
-                counts && row.state.queue.as_ref() == Some(name)
-            })
-    }
-
-    fn touched_where(&self, matches: impl Fn(&Resident) -> bool) -> u64 {
-        let touched = self.desk.touched().iter().map(|slot| &self.desk[*slot]);
-        touched.filter(|row| !row.gone && matches(row)).count() as u64
-    }
-
-    /// Everything the topic held is gone: now it goes itself.
-    pub(super) fn close_topic(&mut self, name: &Name) {
-        if let Some(index) = self.directory.topic_index(name) {
-            self.settings.insert(topic_key(name), None);
-            self.rates.push((name.clone(), None));
-            self.gone.push(name.clone());
-            self.closed.insert(Closed::Topic(index));
-        }
-    }
-
-    /// Everything the queue held is gone: now it goes itself.
-    pub(super) fn close_queue(&mut self, name: &Name) {
-        if let Some(index) = self.directory.queue_index(name) {
-            self.settings.insert(queue_key(name), None);
-            self.limited.remove(name);
-            self.forgotten.insert(name.clone());
-            self.gone_queues.push(name.clone());
-            self.closed.insert(Closed::Queue(index));
-        }
     }
 }

@@ -29,6 +29,7 @@ impl<R> Shard<R> {
         self.history.begin_again();
         self.dead.begin_again();
         self.forecast.go_back(now);
+        self.directory.go_back(now);
     }
 
     /// Takes all timers off the wheel but those that are due.

@@ -158,7 +158,7 @@ impl QueueCounts {
     fn of(queue: &Queue) -> QueueCounts {
         QueueCounts {
             name: queue.name.clone(),
-            ready: queue.ready.len(),
+            ready: queue.waiting(),
             urgent: queue.ready.urgent(),
             leased: queue.count(TallyKind::QueueLeased),
             dead: queue.count(TallyKind::QueueDead),
@@ -244,22 +244,27 @@ impl<R> Shard<R> {
     fn count_row(&mut self, slot: Slot, by: i64) {
         let row = &self.desk[slot];
         let (topic, position) = (row.topic, row.position());
-        let (of_topic, of_queue) = match (row.table, &row.state.phase) {
-            (Table::Live, Phase::Waiting) => {
-                self.forecast.count(position, by);
-                (TallyKind::Waiting, None)
-            }
-            (Table::Live, Phase::Leased { .. }) => (TallyKind::TopicLeased, Some(TallyKind::QueueLeased)),
-            (Table::Live, Phase::Forwarding { .. }) | (Table::Dead, _) => {
-                (TallyKind::TopicDead, Some(TallyKind::QueueDead))
-            }
-            (Table::History, _) => (TallyKind::History, None),
-            (Table::Live | Table::Settings, _) => return,
-        };
+        let Some((of_topic, of_queue)) = kinds(row.table, &row.state.phase) else { return };
+        if of_topic == TallyKind::Waiting {
+            self.forecast.count(position, by);
+        }
         self.directory.count_topic(topic, of_topic, by);
         let queue = of_queue.and(self.desk[slot].state.queue.as_ref());
         if let (Some(kind), Some(queue)) = (of_queue, queue.and_then(|queue| self.directory.queue_index(queue))) {
             self.directory.count_queue(queue, kind, by);
         }
+    }
+}
+
+/// What a row counts as: for its topic, and for its queue.
+pub(super) fn kinds(table: Table, phase: &Phase) -> Option<(TallyKind, Option<TallyKind>)> {
+    match (table, phase) {
+        (Table::Live, Phase::Waiting) => Some((TallyKind::Waiting, None)),
+        (Table::Live, Phase::Leased { .. }) => Some((TallyKind::TopicLeased, Some(TallyKind::QueueLeased))),
+        (Table::Live, Phase::Forwarding { .. }) | (Table::Dead, _) => {
+            Some((TallyKind::TopicDead, Some(TallyKind::QueueDead)))
+        }
+        (Table::History, _) => Some((TallyKind::History, None)),
+        (Table::Live | Table::Settings, _) => None,
     }
 }

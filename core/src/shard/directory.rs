@@ -7,7 +7,7 @@ use super::counts::Total;
 use super::entries::Entries;
 use super::ready::ReadySet;
 use crate::name::Name;
-use crate::settings::{QueueSettings, TopicSettings};
+use crate::settings::{Overflow, QueueSettings, TopicSettings};
 use crate::store::{Position, Tally, TallyKind};
 use crate::time::Timestamp;
 
@@ -24,7 +24,7 @@ pub(super) struct Topic {
     pub name: Name,
     pub settings: TopicSettings,
     /// It is being deleted: nothing new is taken.
-    pub closing: bool,
+    pub closing: Option<Closing>,
     counts: [Count; 4],
     /// The queues into which its tasks went since where they go was last changed, and those from before in which
     /// some may still be ready.
@@ -37,9 +37,31 @@ pub(super) struct Queue {
     pub name: Name,
     pub settings: QueueSettings,
     /// It is being deleted: nothing new is taken.
-    pub closing: bool,
+    pub closing: Option<Closing>,
     pub ready: ReadySet,
+    /// What was pushed out and has to be read before it can be given up. It is not handed out any more, but counts.
+    pub leaving: BTreeSet<Position>,
     counts: [Count; 2],
+}
+
+/// A deletion that has begun. From then on all that the topic or queue held is gone for those who ask; its rows are
+/// cleared away page by page.
+#[derive(Debug)]
+pub(super) struct Closing {
+    /// When it began. What came due before goes with its queue, also if it has not fired yet.
+    pub since: Timestamp,
+    /// Whether what it holds goes with it. If not, it held nothing, and what comes due meanwhile waits for the end.
+    pub is_forced: bool,
+    /// How many tasks, deliveries and dead letters have gone with it so far.
+    pub gone: u64,
+    /// What has come due meanwhile and goes to the next queue of this name.
+    pub detained: Vec<(TopicIndex, Position)>,
+}
+
+impl Closing {
+    pub fn new(since: Timestamp, is_forced: bool) -> Closing {
+        Closing { since, is_forced, gone: 0, detained: Vec::new() }
+    }
 }
 
 /// A count, and by how much it differs from the stored one.
@@ -75,12 +97,24 @@ impl Queue {
         self.counts[slot_of(&QUEUE_KINDS, kind)].now.max(0) as u64
     }
 
+    /// How many deliveries wait for a consumer, or to be given up since there are too many.
+    pub fn waiting(&self) -> u64 {
+        self.ready.len() + self.leaving.len() as u64
+    }
+
+    /// Whether a row of this priority at this position stands here.
+    pub fn holds(&self, priority: u32, position: Position) -> bool {
+        self.ready.contains(priority, position) || self.leaving.contains(&position)
+    }
+
     pub fn is_paused(&self, now: Timestamp) -> bool {
         self.settings.paused_until.is_some_and(|until| now < until)
     }
 
-    pub fn is_full(&self) -> bool {
-        self.settings.max_length.is_some_and(|max| self.ready.len() >= max)
+    /// Whether it is full and what comes then is not taken.
+    pub fn refuses_newcomers(&self) -> bool {
+        let is_full = self.settings.max_length.is_some_and(|max| self.ready.len() >= max);
+        is_full && self.settings.overflow == Overflow::Refuse
     }
 }
 
@@ -90,6 +124,11 @@ pub(super) enum Route {
     Nowhere,
     To(QueueIndex),
     ToSeveral(Vec<QueueIndex>),
+    /// Nowhere before the deletion of this queue is over, which may be one of several.
+    Detained {
+        queue: QueueIndex,
+        is_only: bool,
+    },
 }
 
 #[derive(Debug, Default)]
@@ -104,6 +143,10 @@ pub(super) struct Directory {
     feeders: BTreeMap<Name, BTreeSet<TopicIndex>>,
     /// The sum of all counts, so that nobody has to add them up.
     total: Total,
+    /// What counts of nothing that is there are wrong by, which the store has yet to be told.
+    stale: Vec<(Tally, i64)>,
+    /// How many topics and queues are being deleted.
+    closing: usize,
 }
 
 impl Directory {
@@ -131,6 +174,11 @@ impl Directory {
         self.queues.get_mut(index.0).expect("a queue exists while something refers to it")
     }
 
+    /// The queue at this place, if there is one; it may be another one than there was.
+    pub fn queue_there(&mut self, index: QueueIndex) -> Option<&mut Queue> {
+        self.queues.get_mut(index.0)
+    }
+
     /// The topics whose names come after this one, in the order of their names.
     pub fn topics_after(&self, name: Option<&Name>) -> impl Iterator<Item = &Topic> {
         after(&self.topic_names, name).map(|index| self.topic(*index))
@@ -151,7 +199,7 @@ impl Directory {
         let topic = Topic {
             name: name.clone(),
             settings,
-            closing: false,
+            closing: None,
             counts: Default::default(),
             fed: BTreeSet::new(),
             fed_before: BTreeSet::new(),
@@ -169,7 +217,8 @@ impl Directory {
             name: name.clone(),
             ready: ReadySet::new(settings.order),
             settings,
-            closing: false,
+            closing: None,
+            leaving: BTreeSet::new(),
             counts: Default::default(),
         };
         let index = QueueIndex(self.queues.enter(queue));
@@ -179,17 +228,48 @@ impl Directory {
         index
     }
 
+    /// Begins to delete a topic.
+    pub fn close_topic(&mut self, index: TopicIndex, closing: Closing) {
+        self.closing += 1;
+        self.topic_mut(index).closing = Some(closing);
+    }
+
+    /// Begins to delete a queue.
+    pub fn close_queue(&mut self, index: QueueIndex, closing: Closing) {
+        self.closing += 1;
+        self.queue_mut(index).closing = Some(closing);
+    }
+
+    /// The clock went back: deletions have begun by now, not later.
+    pub fn go_back(&mut self, now: Timestamp) {
+        if self.is_at_rest() {
+            return;
+        }
+        for index in self.queue_names.values().copied().collect::<Vec<_>>() {
+            if let Some(closing) = &mut self.queue_mut(index).closing {
+                closing.since = closing.since.min(now);
+            }
+        }
+    }
+
+    /// Whether nothing is being deleted.
+    pub fn is_at_rest(&self) -> bool {
+        self.closing == 0
+    }
+
     pub fn remove_topic(&mut self, index: TopicIndex) {
         self.leave_feeder(index);
         let topic = self.topics.remove(index.0).expect("the topic exists");
         self.topic_names.remove(&topic.name);
         self.counted_topics.remove(&index);
+        self.closing -= usize::from(topic.closing.is_some());
         for (kind, count) in TOPIC_KINDS.iter().zip(topic.counts) {
             self.total.add(*kind, -count.now);
         }
     }
 
-    pub fn remove_queue(&mut self, index: QueueIndex) {
+    /// Takes a queue out; what waited for that comes back.
+    pub fn remove_queue(&mut self, index: QueueIndex) -> Vec<(TopicIndex, Position)> {
         let queue = self.queues.remove(index.0).expect("the queue exists");
         self.queue_names.remove(&queue.name);
         self.counted_queues.remove(&index);
@@ -198,6 +278,8 @@ impl Directory {
         }
         self.total.ready -= queue.ready.len();
         self.total.urgent -= queue.ready.urgent();
+        self.closing -= usize::from(queue.closing.is_some());
+        queue.closing.map(|closing| closing.detained).unwrap_or_default()
     }
 
     /// Puts a delivery into a queue's ready set; says whether it is the only one there.
@@ -281,7 +363,9 @@ impl Directory {
         let topic = self.topic(topic);
         let Some(feeds) = &topic.settings.feeds else {
             return match self.queue_index(&topic.name) {
-                Some(index) if self.queue(index).closing => (Route::Nowhere, Vec::new()),
+                Some(index) if self.queue(index).closing.is_some() => {
+                    (Route::Detained { queue: index, is_only: true }, Vec::new())
+                }
                 Some(index) => (Route::To(index), Vec::new()),
                 None => (Route::Nowhere, vec![topic.name.clone()]),
             };
@@ -290,10 +374,14 @@ impl Directory {
         let mut missing: Vec<Name> = Vec::new();
         for binding in feeds.iter().filter(|binding| binding.pattern.fits(routing_key)) {
             match self.queue_index(&binding.queue) {
-                Some(index) if self.queue(index).closing || found.contains(&index) => {}
+                Some(index) if found.contains(&index) => {}
                 Some(index) => found.push(index),
                 None => missing.push(binding.queue.clone()),
             }
+        }
+        if let Some(queue) = found.iter().find(|index| self.queue(**index).closing.is_some()) {
+            let is_only = found.len() == 1 && missing.is_empty();
+            return (Route::Detained { queue: *queue, is_only }, Vec::new());
         }
         let route = match found.len() {
             0 => Route::Nowhere,
@@ -323,21 +411,53 @@ impl Directory {
         self.total.add(kind, by);
     }
 
-    /// Takes over a count from the store.
-    pub fn restore(&mut self, tally: &Tally, count: i64) {
-        let name = tally.name.as_ref().expect("a count by topic or queue has a name");
-        self.total.add(tally.kind, count);
-        if QUEUE_KINDS.contains(&tally.kind) {
-            let index = self.queue_index(name).expect("a counted queue has settings");
-            self.queue_mut(index).counts[slot_of(&QUEUE_KINDS, tally.kind)].now = count;
-        } else {
-            let index = self.topic_index(name).expect("a counted topic has settings");
-            self.topic_mut(index).counts[slot_of(&TOPIC_KINDS, tally.kind)].now = count;
+    /// Takes over a count from the store; false if there is nothing that it counts for.
+    pub fn restore(&mut self, tally: &Tally, count: i64) -> bool {
+        match self.count_mut(tally) {
+            Some(known) => {
+                known.now = count;
+                self.total.add(tally.kind, count);
+            }
+            None => self.stale.push((tally.clone(), -count)),
         }
+        self.count_mut(tally).is_some()
+    }
+
+    /// Puts a count right that was taken over from the store.
+    pub fn mend(&mut self, tally: &Tally, right: i64) {
+        let Some(count) = self.count_mut(tally) else { return };
+        let by = right - count.now;
+        count.add(by);
+        self.total.add(tally.kind, by);
+        let name = tally.name.as_ref().expect("a count by topic or queue has a name");
+        self.counted_topics.extend(self.topic_names.get(name));
+        self.counted_queues.extend(self.queue_names.get(name));
+    }
+
+    fn count_mut(&mut self, tally: &Tally) -> Option<&mut Count> {
+        let name = tally.name.as_ref()?;
+        if QUEUE_KINDS.contains(&tally.kind) {
+            let index = self.queue_index(name)?;
+            return Some(&mut self.queue_mut(index).counts[slot_of(&QUEUE_KINDS, tally.kind)]);
+        }
+        let index = self.topic_index(name)?;
+        Some(&mut self.topic_mut(index).counts[slot_of(&TOPIC_KINDS, tally.kind)])
+    }
+
+    /// All counts of topics and queues that there are.
+    pub fn tallies(&self) -> Vec<(Tally, i64)> {
+        let topics = self.topics_after(None).flat_map(|topic| {
+            TOPIC_KINDS.iter().zip(&topic.counts).map(|(kind, count)| (Tally::named(*kind, &topic.name), count.now))
+        });
+        let queues = self.queues_after(None).flat_map(|queue| {
+            QUEUE_KINDS.iter().zip(&queue.counts).map(|(kind, count)| (Tally::named(*kind, &queue.name), count.now))
+        });
+        topics.chain(queues).collect()
     }
 
     /// By how much the stored counts are to change.
     pub fn take_tallies(&mut self, tallies: &mut Vec<(Tally, i64)>) {
+        tallies.append(&mut self.stale);
         for index in std::mem::take(&mut self.counted_topics) {
             let topic = self.topic_mut(index);
             drain(&topic.name, &TOPIC_KINDS, &mut topic.counts, tallies);

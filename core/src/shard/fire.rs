@@ -2,10 +2,10 @@
 
 use super::desk::{Resident, Slot};
 use super::directory::{QueueIndex, Route, TopicIndex};
-use super::{Doomed, Shard, Timer};
+use super::{Closed, Doomed, Shard, Timer};
 use crate::event::What;
 use crate::name::Name;
-use crate::settings::{Overflow, QueueSettings};
+use crate::settings::QueueSettings;
 use crate::state::{Death, Ending, Part, Phase, Reason};
 use crate::store::{Position, Table};
 use crate::time::{Millis, Timestamp};
@@ -15,6 +15,15 @@ impl<R> Shard<R> {
     pub(super) fn fire(&mut self, position: Position) {
         let Some(slot) = self.desk.at(position) else { return };
         self.desk[slot].timer = None;
+        match self.going(slot) {
+            Some(Closed::Topic(_)) => {
+                self.clear_up(slot);
+                return;
+            }
+            // It counts until the deletion of its queue comes to it, and nothing else happens to it any more.
+            Some(Closed::Queue(_)) if !self.desk[slot].is_waiting() => return,
+            _ => {}
+        }
         match self.desk[slot].state.phase {
             Phase::Waiting if self.desk[slot].ready_in.is_none() => {
                 self.firing = Some(position.at.max(self.opened_at));
@@ -42,25 +51,59 @@ impl<R> Shard<R> {
 
     /// A waiting row's time has come: it becomes ready in its queue, or in all that its topic feeds.
     fn arrive(&mut self, slot: Slot) {
-        let own = self.desk[slot].state.queue.clone().map(|queue| self.directory.queue_index(&queue));
-        let own = own.map(|queue| queue.filter(|queue| !self.directory.queue(*queue).closing));
-        if own == Some(None) {
-            // Its queue was deleted.
-            self.touch(slot);
-            self.desk[slot].state.queue = None;
-        }
-        if self.desk[slot].state.expires_at() <= self.now {
-            return self.die(slot, Reason::Expired, None);
-        }
-        if let Some(queue) = own.flatten() {
-            return self.enqueue(slot, queue);
+        if let Some(own) = self.desk[slot].state.queue.clone() {
+            match self.directory.queue_index(&own) {
+                Some(queue) if self.is_leaving_behind(queue) => return self.detain(slot, queue),
+                Some(queue) => return self.enqueue(slot, queue),
+                None => {
+                    // Its queue was deleted.
+                    self.touch(slot);
+                    self.desk[slot].state.queue = None;
+                }
+            }
         }
         match self.route(slot) {
-            Route::Nowhere => self.die(slot, Reason::Unrouted, None),
+            Route::Nowhere => {
+                let is_old = self.desk[slot].state.expires_at() <= self.now;
+                self.die(slot, if is_old { Reason::Expired } else { Reason::Unrouted }, None);
+            }
             Route::To(queue) => self.enqueue(slot, queue),
             // A delivery whose queue was deleted stays one delivery.
             Route::ToSeveral(queues) if self.desk[slot].is_part() => self.enqueue(slot, queues[0]),
             Route::ToSeveral(queues) => self.spread(slot, &queues),
+            // Its time had come before its only queue was deleted, so it was there.
+            Route::Detained { queue, is_only: true } if self.was_due_before_closing(slot, queue) => {
+                self.enqueue(slot, queue);
+            }
+            Route::Detained { queue, .. } => self.detain(slot, queue),
+        }
+    }
+
+    /// Whether a queue goes at the end of this step and leaves what waits for a retry there behind.
+    fn is_leaving_behind(&self, queue: QueueIndex) -> bool {
+        self.directory.queue(queue).closing.as_ref().is_some_and(|closing| !closing.is_forced)
+    }
+
+    fn was_due_before_closing(&self, slot: Slot, queue: QueueIndex) -> bool {
+        let closing = self.directory.queue(queue).closing.as_ref();
+        closing.is_some_and(|closing| closing.is_forced && self.desk[slot].at < closing.since)
+    }
+
+    /// Lets a row whose time has come wait for the end of a deletion: it goes to the next queue of that name.
+    fn detain(&mut self, slot: Slot, queue: QueueIndex) {
+        let row = (self.desk[slot].topic, self.desk[slot].position());
+        let closing = self.directory.queue_mut(queue).closing.as_mut();
+        closing.expect("only what is being deleted detains").detained.push(row);
+    }
+
+    /// A deletion is over: what waited for that fires.
+    pub(super) fn set_free(&mut self, detained: Vec<(TopicIndex, Position)>) {
+        for (topic, position) in detained {
+            match self.desk.at(position) {
+                Some(slot) if self.desk[slot].timer.is_none() => self.set_timer(slot),
+                Some(_) => {}
+                None => _ = self.wheel.insert(position.at.as_millis(), Timer { seq: position.seq, topic }),
+            }
         }
     }
 
@@ -92,9 +135,10 @@ impl<R> Shard<R> {
     /// Puts a row into a queue's ready set. This is not written: once its time has come, a
     /// waiting row is ready by definition.
     fn enqueue(&mut self, slot: Slot, queue: QueueIndex) {
-        if self.directory.queue(queue).is_full() && self.directory.queue(queue).settings.overflow == Overflow::Refuse {
+        let is_old = self.desk[slot].state.expires_at() <= self.now;
+        if is_old || self.directory.queue(queue).refuses_newcomers() {
             self.desk[slot].ready_in = Some(queue);
-            return self.die(slot, Reason::PushedOut, None);
+            return self.die(slot, if is_old { Reason::Expired } else { Reason::PushedOut }, None);
         }
         let row = &mut self.desk[slot];
         let (priority, position, expires_at) = (row.state.priority, row.position(), row.state.expires_at());
@@ -119,9 +163,9 @@ impl<R> Shard<R> {
             match self.desk.at(position) {
                 Some(slot) => self.die(slot, Reason::PushedOut, None),
                 None => {
-                    let queue = Some(queue.name.clone());
                     self.directory.leave_ready(index, priority, position);
-                    self.doomed.push(Doomed { position, reason: Reason::PushedOut, queue });
+                    self.directory.queue_mut(index).leaving.insert(position);
+                    self.doomed.push(Doomed { position, reason: Reason::PushedOut, pushed_from: Some(index) });
                 }
             }
         }
@@ -135,6 +179,7 @@ impl<R> Shard<R> {
         if expires_at < Timestamp::NEVER {
             self.expiries.remove(&(expires_at, position));
         }
+        self.directory.queue_mut(index).leaving.remove(&position);
         if self.directory.leave_ready(index, priority, position) {
             let queue = self.directory.queue(index);
             self.stocked.remove(&queue.name);
@@ -201,7 +246,7 @@ impl<R> Shard<R> {
         row.at = self.now;
         row.state.phase = Phase::Dead(death);
         if let Some(period) = self.kept_for(slot) {
-            self.dead.note(period, self.now);
+            self.dead.note(period, self.desk[slot].position());
         }
     }
 
@@ -215,9 +260,8 @@ impl<R> Shard<R> {
             self.desk[slot].gone = true;
             let task = self.desk[slot].key.of_task();
             let queue = Name::stored(self.desk[slot].key.queue());
-            let task = self.desk.by_key(&task);
-            debug_assert!(task.is_some(), "the task of a delivery is asked for with it");
-            if let Some(task) = task {
+            // It was asked for with its delivery. Stores that older versions wrote may have lost it.
+            if let Some(task) = self.desk.by_key(&task) {
                 self.end_part(task, &queue, ending);
             }
             return;
@@ -229,7 +273,7 @@ impl<R> Shard<R> {
         match self.kept_for(slot) {
             Some(Millis::ZERO) | None => self.desk[slot].gone = true,
             Some(_) if !self.history.takes_rows() => self.desk[slot].gone = true,
-            Some(period) => self.history.note(period, self.now),
+            Some(period) => self.history.note(period, self.desk[slot].position()),
         }
     }
 

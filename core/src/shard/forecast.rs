@@ -4,10 +4,11 @@
 //! ahead, as far as the longest forecast by hours reaches, so that their number is bounded; what lies beyond is counted by minute when the horizon
 //! reaches it, in slices, long before anybody looks.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use foldhash::fast::FixedState;
 
+use super::mend::Mended;
 use crate::store::{Bodies, Position, Scan, Table, Tally, TallyKind};
 use crate::time::{Millis, Timestamp};
 
@@ -93,11 +94,39 @@ impl Forecast {
         }
     }
 
-    pub fn restore(&mut self, tally: &Tally, count: i64) {
+    /// Takes over a count from the store.
+    pub fn restore(&mut self, tally: &Tally, count: i64) -> bool {
         match tally.kind {
             TallyKind::DueDay => _ = self.days.insert(tally.slot, count),
             _ => _ = self.minutes.insert(tally.slot, count),
         }
+        true
+    }
+
+    /// Puts the counts right, given all that waits; says which were wrong.
+    pub fn recount(&mut self, waiting: &[Position]) -> Vec<Mended> {
+        let mut fresh = Forecast { horizon: self.horizon, ..Forecast::default() };
+        waiting.iter().for_each(|position| fresh.count(*position, 1));
+        let (days, minutes) =
+            (self.days.keys().chain(fresh.days.keys()), self.minutes.keys().chain(fresh.minutes.keys()));
+        let slots: BTreeSet<(TallyKind, u64)> = days
+            .map(|day| (TallyKind::DueDay, *day))
+            .chain(minutes.map(|minute| (TallyKind::DueMinute, *minute)))
+            .collect();
+        let mut mended = Vec::new();
+        for (kind, slot) in slots {
+            let (stored, right) = (self.count_of(kind, slot), fresh.count_of(kind, slot));
+            if stored != right {
+                self.add(kind, slot, right - stored);
+                mended.push(Mended { tally: Tally::slot(kind, slot), stored, right });
+            }
+        }
+        mended
+    }
+
+    fn count_of(&self, kind: TallyKind, slot: u64) -> i64 {
+        let count = if kind == TallyKind::DueDay { self.days.get(&slot) } else { self.minutes.get(&slot) };
+        count.copied().unwrap_or(0)
     }
 
     pub fn take_tallies(&mut self, tallies: &mut Vec<(Tally, i64)>) {

@@ -24,14 +24,19 @@ const HOPS: u32 = 16;
 pub struct Forward {
     /// The dead letter's row, to be told with [`Command::Forwarded`](crate::Command::Forwarded).
     pub key: Key,
+    /// The number of its journey, to be told likewise.
+    pub journey: u64,
     /// The task to schedule.
     pub task: Task,
     /// The id to schedule it under.
     pub id: Name,
 }
 
-/// What the headers of a forwarded dead letter begin with.
+/// What the headers begin with that Punctual sets.
 pub(crate) const HEADER_PREFIX: &str = "punctual-";
+
+/// What the headers of a forwarded dead letter begin with. Nobody else may set them.
+pub(crate) const DEAD_PREFIX: &str = "punctual-dead-";
 
 impl<R> Shard<R> {
     /// Sends a dead letter on, or lets it stay if it has come too far.
@@ -43,12 +48,12 @@ impl<R> Shard<R> {
         }
         let Content { form, mut headers, body } = unpack(self.desk[slot].body.as_ref().expect("it was looked for"));
         let hops = headers.iter().find(|(name, _)| name == "punctual-dead-hops");
-        let hops = hops.and_then(|(_, hops)| hops.parse().ok()).unwrap_or(0u32) + 1;
+        let hops = hops.and_then(|(_, hops)| hops.parse().ok()).unwrap_or(0u32).saturating_add(1);
         if hops > HOPS {
             let note = Some(format!("it has passed {HOPS} topics: do their dead letters go in a circle?"));
             return self.bury(slot, Death { note, ..death });
         }
-        headers.retain(|(name, _)| !name.starts_with("punctual-dead-"));
+        headers.retain(|(name, _)| !name.starts_with(DEAD_PREFIX));
         headers.extend(self.dead_headers(slot, &death, hops));
         let row = &self.desk[slot];
         let mut task = Task::new(to, body).form(form);
@@ -57,13 +62,13 @@ impl<R> Shard<R> {
         task.key = row.group.clone();
         task.priority = Some(row.state.priority);
         let id = forward_id(row.key.id(), self.id, number);
-        self.forwards.push(Forward { key: row.key.clone(), task, id });
+        self.forwards.push(Forward { key: row.key.clone(), journey: number, task, id });
         self.hold_until(slot, self.now.plus(patience(death.at, self.now)));
     }
 
     fn dead_headers(&self, slot: Slot, death: &Death, hops: u32) -> Headers {
         let row = &self.desk[slot];
-        let header = |name: &str, value: String| (format!("{HEADER_PREFIX}dead-{name}"), value);
+        let header = |name: &str, value: String| (format!("{DEAD_PREFIX}{name}"), value);
         let mut headers = vec![
             header("topic", row.key.topic().to_owned()),
             header("id", row.key.id().to_owned()),
@@ -78,10 +83,11 @@ impl<R> Shard<R> {
     }
 
     /// Word has come about a dead letter that was sent on.
-    pub(super) fn forwarded(&mut self, key: &Key, refused: Option<String>) -> Reply {
+    pub(super) fn forwarded(&mut self, key: &Key, journey: u64, refused: Option<String>) -> Reply {
         let Some(slot) = self.desk.by_key(key) else { return Err(Refused::NothingThere) };
-        let Phase::Forwarding { to, death, .. } = self.desk[slot].state.phase.clone() else {
-            return Err(Refused::NothingThere);
+        let (to, death) = match self.desk[slot].state.phase.clone() {
+            Phase::Forwarding { to, number, death } if number == journey => (to, death),
+            _ => return Err(Refused::NothingThere),
         };
         match refused {
             None => self.end(slot, Ending::Forwarded),

@@ -7,6 +7,7 @@
 mod admin;
 mod ahead;
 mod back;
+mod closing;
 mod counts;
 mod desk;
 mod directory;
@@ -16,6 +17,7 @@ mod forecast;
 mod forward;
 mod late;
 mod lease;
+mod mend;
 mod meta;
 mod needs;
 mod numbered;
@@ -38,6 +40,7 @@ pub use counts::{Counts, QueueCounts, QueueView, TopicCounts, TopicView, Total};
 pub use forecast::Unit;
 pub use forward::Forward;
 pub(crate) use forward::HEADER_PREFIX;
+pub use mend::Mended;
 pub use needs::{Fetched, Needs};
 pub use open::{OpenError, StoredSettings, settings_of};
 
@@ -209,6 +212,8 @@ pub struct Shard<R> {
     history: Retention,
     dead: Retention,
     jobs: Vec<Job<R>>,
+    /// Counts that were wrong when it was opened.
+    mended: Vec<Mended>,
     pending: Pending<R>,
     /// Requests that can be answered in the next step only.
     postponed: Vec<Request<R>>,
@@ -247,11 +252,11 @@ struct Timer {
 struct Doomed {
     position: Position,
     reason: Reason,
-    /// The queue it was ready in, if it was taken out of there already.
-    queue: Option<Name>,
+    /// The queue that it was pushed out of.
+    pushed_from: Option<directory::QueueIndex>,
 }
 
-/// What is deleted at the end of a step.
+/// A topic or queue that is deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Closed {
     Topic(directory::TopicIndex),
@@ -300,6 +305,7 @@ impl<R> Shard<R> {
         let Request { command, reply, read_at } = request;
         // It was read before this step began, whatever a clock said that has been set back since.
         let from = read_at.min(self.now.plus(Millis(1)));
+        self.clear_up_before(&command);
         let answer: Result<Answer, Refused> = match command {
             Command::Schedule(schedule) => self.schedule(*schedule, from).map(Answer::Scheduled),
             Command::Cancel { topic, id } => Ok(Answer::Cancelled(self.cancel(&Key::task(&topic, &id)))),
@@ -322,7 +328,7 @@ impl<R> Shard<R> {
             Command::PauseQueue { name, until } => self.pause_queue(&name, until),
             Command::DeleteTopic { name, force } => return self.delete_topic(&name, force, reply),
             Command::DeleteQueue { name, force } => return self.delete_queue(&name, force, reply),
-            Command::Forwarded { key, refused } => self.forwarded(&key, refused),
+            Command::Forwarded { key, journey, refused } => self.forwarded(&key, journey, refused),
             Command::Topics(chosen) => Ok(Answer::Topics(self.look_at_counts(|shard| shard.view_topics(&chosen)))),
             Command::Queues(chosen) => Ok(Answer::Queues(self.look_at_counts(|shard| shard.view_queues(&chosen)))),
             Command::Total => Ok(Answer::Total(self.look_at_counts(Shard::total))),

@@ -93,6 +93,7 @@ pub(super) struct Pending<R> {
     pub jobs: Vec<Page>,
     /// What was asked for and is not there.
     absent_keys: HashSet<Key, FixedState>,
+    absent_bodies: HashSet<Key, FixedState>,
     absent_positions: HashSet<Position, FixedState>,
 }
 
@@ -111,6 +112,7 @@ impl<R> Default for Pending<R> {
             kept: Vec::new(),
             jobs: Vec::new(),
             absent_keys: HashSet::default(),
+            absent_bodies: HashSet::default(),
             absent_positions: HashSet::default(),
         }
     }
@@ -180,6 +182,9 @@ impl<R> Shard<R> {
                     self.take_in(row, with_body);
                 }
                 let there = self.desk.by_key(&key).is_some_and(|slot| !with_body || self.desk[slot].body.is_some());
+                if !there && with_body {
+                    self.pending.absent_bodies.insert(key.clone());
+                }
                 if !there {
                     self.pending.absent_keys.insert(key);
                 }
@@ -237,12 +242,12 @@ impl<R> Shard<R> {
             return None;
         }
         let (priority, position) = (row.state.priority, row.position());
-        let holds = |index: &QueueIndex| self.directory.queue(*index).ready.contains(priority, position);
+        let holds = |index: &QueueIndex| self.directory.queue(*index).holds(priority, position);
         if let Some(queue) = &row.state.queue {
             return self.directory.queue_index(queue).filter(holds);
         }
         let likely = match self.directory.route(row.topic, row.state.routing()).0 {
-            Route::To(queue) => Some(queue),
+            Route::To(queue) | Route::Detained { queue, .. } => Some(queue),
             // A delivery whose queue was deleted stays one delivery.
             Route::ToSeveral(queues) if row.is_part() => queues.first().copied(),
             Route::Nowhere | Route::ToSeveral(_) => None,
@@ -254,7 +259,7 @@ impl<R> Shard<R> {
         while self.pending.doomed.len() < self.config.fires {
             let Some((at, position)) = self.expiries.first().copied().filter(|(at, _)| *at <= self.now) else { break };
             self.expiries.remove(&(at, position));
-            self.pending.doomed.push(Doomed { position, reason: Reason::Expired, queue: None });
+            self.pending.doomed.push(Doomed { position, reason: Reason::Expired, pushed_from: None });
         }
     }
 
@@ -273,12 +278,14 @@ impl<R> Shard<R> {
         }
     }
 
-    /// Takes out of the ready sets what consumers wait for and is not there, so that nobody waits for it again.
+    /// Takes out of the ready sets what consumers wait for and is not there, so that nobody waits for it again. A
+    /// delivery whose task is gone has no body that could be handed over: it is a dead letter.
     pub(super) fn drop_absent(&mut self) {
-        if self.pending.absent_positions.is_empty() {
+        if self.pending.absent_positions.is_empty() && self.pending.absent_bodies.is_empty() {
             return;
         }
         for (index, count) in std::mem::take(&mut self.pending.demand) {
+            self.give_up_bodiless(index, count);
             let ready = &self.directory.queue(index).ready;
             let absent = |(_, position): &(u32, Position)| self.pending.absent_positions.contains(position);
             let absent: Vec<(u32, Position)> = ready.iter().take(count).filter(absent).collect();
@@ -289,6 +296,19 @@ impl<R> Shard<R> {
             if queue.ready.is_empty() && self.stocked.remove(&queue.name) {
                 self.restocked.insert(queue.name.clone());
             }
+        }
+    }
+
+    fn give_up_bodiless(&mut self, index: QueueIndex, count: usize) {
+        let is_bodiless = |slot: &Slot| {
+            let row = &self.desk[*slot];
+            row.body.is_none() && self.pending.absent_bodies.contains(&row.key.of_task())
+        };
+        let ready = self.directory.queue(index).ready.iter().take(count);
+        let bodiless: Vec<Slot> =
+            ready.filter_map(|(_, position)| self.desk.at(position)).filter(is_bodiless).collect();
+        for slot in bodiless {
+            self.die(slot, Reason::Lost, None);
         }
     }
 
@@ -316,6 +336,10 @@ impl<R> Shard<R> {
         let worked_on = self.pending.kept.iter().map(|(_, _, page)| page).chain(&self.pending.jobs);
         for row in worked_on.flat_map(|page| &page.rows) {
             self.need_relatives(&row.key, &mut needs);
+        }
+        for key in self.jobs.iter().flat_map(|job| job.left()) {
+            self.need_relatives(key, &mut needs);
+            self.need_key(key, &mut needs);
         }
         if !self.pending.jobs.is_empty() {
             // Jobs also work on rows that the store does not show yet.
@@ -373,7 +397,9 @@ impl<R> Shard<R> {
     fn rows_needed_by(&self, command: &Command, needs: &mut Needs) {
         match command {
             Command::Schedule(schedule) if !schedule.id_is_new => {
-                self.need_key(&Key::task(&schedule.task.topic, &schedule.id), needs);
+                let key = Key::task(&schedule.task.topic, &schedule.id);
+                self.need_relatives(&key, needs);
+                self.need_key(&key, needs);
             }
             Command::Forget { topic, id, .. } => self.need_key(&Key::task(topic, id), needs),
             Command::Cancel { topic, id } => {

@@ -57,19 +57,19 @@ impl<R> Shard<R> {
     pub(super) fn hasten(&mut self, row: &RowId) -> Reply {
         let slot = self.numbered(row)?;
         let row = &self.desk[slot];
-        let hastened = match row.state.phase {
-            Phase::Dead(_) => self.replay(slot),
+        match row.state.phase {
+            Phase::Dead(_) => self.replay(slot).map(Answer::Hastened),
             Phase::Waiting if row.at > self.now => {
+                self.check_place(slot)?;
                 self.touch(slot);
                 let state = &mut self.desk[slot].state;
                 state.keep_delay();
                 state.past_mut().replays += 1;
                 self.change(slot, Some(Shift::In(Millis::ZERO)), None, self.now);
-                true
+                Ok(Answer::Hastened(self.standing(slot)))
             }
-            _ => false,
-        };
-        if hastened { Ok(Answer::Hastened) } else { Err(Refused::NothingThere) }
+            _ => Err(Refused::NothingThere),
+        }
     }
 
     /// Hands a row to a consumer: a dead letter, or what waits for its time or for anybody. It does not enter the
@@ -80,35 +80,36 @@ impl<R> Shard<R> {
         let row = &self.desk[slot];
         let is_free = match row.state.phase {
             Phase::Waiting => self.now < row.state.expires_at(),
-            Phase::Dead(_) => !self.directory.topic(row.topic).closing,
+            Phase::Dead(_) => true,
             Phase::Leased { .. } | Phase::Spread(_) | Phase::Forwarding { .. } | Phase::Finished(_) => false,
         };
         if !is_free || !self.has_body(slot) {
             return Err(Refused::NothingThere);
         }
-        let queue = self.queue_of(slot).ok_or(Refused::NothingThere)?;
+        let queue = self.queue_of(slot)?;
         if self.desk[slot].ready_in.is_none() {
             self.call_up(slot, queue);
         }
         Ok(Answer::Reserved(vec![self.lease(slot, queue, &take.consumer, take.lease)]))
     }
 
-    /// The queue from which a row is, or would be, handed out; `None` if that is none or several.
-    fn queue_of(&mut self, slot: Slot) -> Option<QueueIndex> {
-        let is_open = |queue: &QueueIndex| !self.directory.queue(*queue).closing;
+    /// The queue from which a row is, or would be, handed out.
+    fn queue_of(&mut self, slot: Slot) -> Result<QueueIndex, Refused> {
         let row = &self.desk[slot];
-        if row.ready_in.is_some() {
-            return row.ready_in.filter(is_open);
+        if let Some(queue) = row.ready_in {
+            return Ok(queue);
         }
-        let own = row.state.queue.as_ref().and_then(|queue| self.directory.queue_index(queue)).filter(is_open);
-        if own.is_some() {
-            return own;
+        let is_open = |queue: &QueueIndex| self.directory.queue(*queue).closing.is_none();
+        let own = row.state.queue.as_ref().and_then(|queue| self.directory.queue_index(queue));
+        if let Some(own) = own.filter(is_open) {
+            return Ok(own);
         }
         match self.route(slot) {
-            Route::Nowhere => None,
-            Route::To(queue) => Some(queue),
+            Route::To(queue) => Ok(queue),
             // A delivery whose queue was deleted stays one delivery.
-            Route::ToSeveral(queues) => queues.first().copied().filter(|_| self.desk[slot].is_part()),
+            Route::ToSeveral(queues) if self.desk[slot].is_part() => Ok(queues[0]),
+            Route::Detained { queue, .. } => Err(Refused::BeingDeleted(self.directory.queue(queue).name.clone())),
+            Route::Nowhere | Route::ToSeveral(_) => Err(Refused::NothingThere),
         }
     }
 

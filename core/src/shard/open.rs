@@ -13,7 +13,7 @@ use super::late::Late;
 use super::meta::{Meta, Numbers};
 use super::needs::Pending;
 use super::retention::Retention;
-use super::{Shard, ShardConfig};
+use super::{Closed, Shard, ShardConfig};
 use crate::name::Name;
 use crate::settings::{Order, QueueSettings, TopicSettings};
 use crate::store::{Batch, Bodies, Fence, Key, Position, Row, Scan, ShardId, Store, StoreError, Table, TallyKind};
@@ -80,6 +80,19 @@ pub(super) fn queue_key(name: &Name) -> Key {
     Key::new("", "", name)
 }
 
+/// What a row of settings has for an id that says that a topic or queue is being deleted.
+const MARK: &str = "closing";
+
+/// The row that says that a topic is being deleted, and since when.
+pub(super) fn topic_mark(name: &Name) -> Key {
+    Key::new(name, MARK, "")
+}
+
+/// The row that says that a queue is being deleted, and since when.
+pub(super) fn queue_mark(name: &Name) -> Key {
+    Key::new("", MARK, name)
+}
+
 /// All rows of settings of a shard.
 fn setting_rows(store: &dyn Store, shard: ShardId) -> Result<Vec<Row>, StoreError> {
     let mut rows: Vec<Row> = Vec::new();
@@ -114,7 +127,8 @@ pub struct StoredSettings {
 /// Looks at the settings that a shard has stored.
 pub fn settings_of(store: &dyn Store, shard: ShardId) -> Result<StoredSettings, StoreError> {
     let mut settings = StoredSettings::default();
-    for row in setting_rows(store, shard)? {
+    let rows = setting_rows(store, shard)?;
+    for row in rows.iter().filter(|row| row.key.id() != MARK) {
         if !row.key.topic().is_empty() {
             settings.topics.insert(Name::stored(row.key.topic()), decode_setting(&row.state));
         } else if !row.key.queue().is_empty() {
@@ -152,17 +166,30 @@ impl<R> Shard<R> {
         store: &dyn Store,
     ) -> Result<Shard<R>, OpenError> {
         let mut shard = Shard::empty(id, fence, config, now);
-        for row in setting_rows(store, id)? {
+        let (marks, settings): (Vec<Row>, Vec<Row>) =
+            setting_rows(store, id)?.into_iter().partition(|row| row.key.id() == MARK);
+        for row in settings {
             shard.restore_setting(&row)?;
+        }
+        for mark in marks {
+            shard.go_on_deleting(&mark);
         }
         if !shard.stored_settings.contains_key(&Meta::key()) {
             shard.write_first_note(store)?;
         }
+        let (mut is_right, mut absent) = (true, Vec::new());
         for (tally, count) in store.tallies(id)? {
-            match tally.kind {
+            is_right &= count >= 0;
+            let is_known = match tally.kind {
                 TallyKind::DueDay | TallyKind::DueMinute => shard.forecast.restore(&tally, count),
                 _ => shard.directory.restore(&tally, count),
+            };
+            if !is_known {
+                absent.push((tally, count));
             }
+        }
+        if !is_right || !absent.is_empty() {
+            shard.recount(store, absent)?;
         }
         shard.forecast.go_back(now);
         Ok(shard)
@@ -200,6 +227,7 @@ impl<R> Shard<R> {
             },
             dead: Retention::new(Table::Dead),
             jobs: Vec::new(),
+            mended: Vec::new(),
             pending: Pending::default(),
             postponed: Vec::new(),
             answers: Vec::new(),
@@ -230,19 +258,32 @@ impl<R> Shard<R> {
         Ok(())
     }
 
+    /// A deletion was cut short: it goes on.
+    fn go_on_deleting(&mut self, mark: &Row) {
+        let since: Timestamp = decode_setting(&mark.state);
+        self.stored_settings.insert(mark.key.clone(), mark.seq);
+        let (name, what) = match mark.key.topic() {
+            "" => (mark.key.queue(), self.directory.queue_index(mark.key.queue()).map(Closed::Queue)),
+            topic => (topic, self.directory.topic_index(topic).map(Closed::Topic)),
+        };
+        if let Some(what) = what {
+            self.begin_deletion(what, &Name::stored(name), since.min(self.now), Vec::new());
+        }
+    }
+
     fn restore_setting(&mut self, row: &Row) -> Result<(), OpenError> {
         let (topic, queue) = (row.key.topic(), row.key.queue());
         if !topic.is_empty() {
             let settings: TopicSettings = decode_setting(&row.state);
             self.directory.add_topic(&Name::stored(topic), settings.clone());
             self.adopt_topic(&Name::stored(topic), &settings);
-            self.history.keep(settings.history, Position::START);
+            self.history.look_again(settings.history);
         } else if !queue.is_empty() {
             let settings = decode_queue(&row.state);
             self.directory.add_queue(&Name::stored(queue), settings.clone());
             self.adopt_queue(&Name::stored(queue), &settings);
             if let Some(period) = settings.dead_retention {
-                self.dead.keep(period, Position::START);
+                self.dead.look_again(period);
             }
         } else {
             let meta = Meta::decode(&row.state);

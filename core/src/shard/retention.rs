@@ -33,6 +33,8 @@ pub(super) struct Retention {
 
 #[derive(Debug)]
 struct Cursor {
+    /// How many topics or queues keep rows for this time.
+    users: usize,
     from: Position,
     /// When the next row may have been kept long enough.
     wake: Timestamp,
@@ -48,32 +50,44 @@ impl Retention {
         Retention { is_off: true, ..Retention::new(table) }
     }
 
-    /// Rows are kept for this time; those from this position on may have been kept long enough.
-    pub fn keep(&mut self, period: Millis, from: Position) {
-        if !self.is_off {
-            self.cursors.insert(period, Cursor { from, wake: Timestamp::ZERO });
+    /// There are rows that are kept for this time and may have been kept long enough.
+    pub fn look_again(&mut self, period: Millis) {
+        if let Some(cursor) = self.cursors.get_mut(&period) {
+            (cursor.from, cursor.wake) = (Position::START, Timestamp::ZERO);
         }
     }
 
-    /// Rows will be kept for this time; there are none yet.
+    /// One more topic or queue keeps its rows for this time; there are none yet.
     pub fn add(&mut self, period: Millis, now: Timestamp) {
         if !self.is_off {
-            let fresh = Cursor { from: Position::start_of(now), wake: Timestamp::NEVER };
-            self.cursors.entry(period).or_insert(fresh);
+            let fresh = Cursor { users: 0, from: Position::start_of(now), wake: Timestamp::NEVER };
+            self.cursors.entry(period).or_insert(fresh).users += 1;
         }
     }
 
-    /// A row begins to be kept for this time.
-    pub fn note(&mut self, period: Millis, at: Timestamp) {
+    /// A topic or queue does not keep its rows for this time any more.
+    pub fn drop(&mut self, period: Millis) {
         if let Some(cursor) = self.cursors.get_mut(&period) {
-            cursor.wake = cursor.wake.min(at.plus(period));
+            cursor.users -= 1;
+            if cursor.users == 0 {
+                self.cursors.remove(&period);
+            }
+        }
+    }
+
+    /// A row begins to be kept for this time. It may stand behind the cursor: rows of one instant come in any order,
+    /// and what is kept for no time is looked for at that very instant.
+    pub fn note(&mut self, period: Millis, position: Position) {
+        if let Some(cursor) = self.cursors.get_mut(&period) {
+            cursor.from = cursor.from.min(position);
+            cursor.wake = cursor.wake.min(position.at.plus(period));
         }
     }
 
     /// The clock went back: rows may come to stand before the cursors.
     pub fn begin_again(&mut self) {
         for cursor in self.cursors.values_mut() {
-            *cursor = Cursor { from: Position::START, wake: Timestamp::ZERO };
+            (cursor.from, cursor.wake) = (Position::START, Timestamp::ZERO);
         }
     }
 
@@ -157,7 +171,7 @@ mod tests {
     #[test]
     fn a_cursor_stops_at_the_first_row_that_is_too_young() {
         let mut retention = Retention::new(Table::History);
-        retention.keep(Millis(100), Position::START);
+        retention.add(Millis(100), Timestamp::ZERO);
         let rows = [row(10, 1), row(20, 2), row(90, 3)];
         let now = Timestamp::from_millis(130);
         assert_eq!(retention.pass(Millis(100), &rows, now, Timestamp::NEVER), 2);
@@ -168,7 +182,7 @@ mod tests {
     #[test]
     fn a_cursor_does_not_pass_where_rows_may_still_come() {
         let mut retention = Retention::new(Table::History);
-        retention.keep(Millis(1), Position::START);
+        retention.add(Millis(1), Timestamp::ZERO);
         let now = Timestamp::from_millis(20);
         assert_eq!(retention.pass(Millis(1), &[row(10, 1)], now, Timestamp::from_millis(10)), 0);
         assert_eq!(retention.wake(), now.plus(AGAIN));
@@ -195,20 +209,45 @@ mod tests {
     #[test]
     fn what_somebody_else_removes_is_never_looked_at() {
         let mut retention = Retention::off(Table::History);
-        retention.keep(Millis(100), Position::START);
+        retention.add(Millis(100), Timestamp::ZERO);
         retention.add(Millis(200), Timestamp::ZERO);
-        retention.note(Millis(100), Timestamp::ZERO);
+        retention.note(Millis(100), Position::START);
         assert_eq!((retention.wake(), retention.due(Timestamp::LAST).count()), (Timestamp::NEVER, 0));
     }
 
     #[test]
     fn an_empty_table_sleeps_until_something_is_kept() {
         let mut retention = Retention::new(Table::History);
-        retention.keep(Millis(100), Position::START);
+        retention.add(Millis(100), Timestamp::ZERO);
         let now = Timestamp::from_millis(5);
         retention.pass(Millis(100), &[], now, Timestamp::NEVER);
         assert_eq!(retention.wake(), Timestamp::NEVER);
-        retention.note(Millis(100), now);
+        retention.note(Millis(100), Position::start_of(now));
         assert_eq!(retention.wake(), Timestamp::from_millis(105));
+    }
+
+    #[test]
+    fn what_comes_behind_the_cursor_is_found() {
+        let mut retention = Retention::new(Table::Dead);
+        retention.add(Millis::ZERO, Timestamp::ZERO);
+        let now = Timestamp::from_millis(10);
+        assert_eq!(retention.pass(Millis::ZERO, &[row(10, 7)], now, Timestamp::NEVER), 1);
+        retention.note(Millis::ZERO, row(10, 3).position());
+        let (_, scan) = retention.due(now).next().unwrap();
+        assert_eq!(scan.from, row(10, 3).position());
+    }
+
+    #[test]
+    fn a_time_that_nobody_keeps_rows_for_any_more_costs_nothing() {
+        let mut retention = Retention::new(Table::History);
+        for period in 1..1_000 {
+            retention.add(Millis(period), Timestamp::ZERO);
+            retention.drop(Millis(period));
+        }
+        assert!(retention.cursors.is_empty());
+        retention.add(Millis(5), Timestamp::ZERO);
+        retention.add(Millis(5), Timestamp::ZERO);
+        retention.drop(Millis(5));
+        assert_eq!(retention.cursors.len(), 1);
     }
 }

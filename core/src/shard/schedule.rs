@@ -2,12 +2,13 @@
 
 use super::Shard;
 use super::desk::{Resident, Slot};
-use super::directory::{QueueIndex, Route, TopicIndex};
+use super::directory::{Route, TopicIndex};
+use super::sweep::Outcome;
 use crate::answer::{Refused, Ruling, ScheduleOutcome, Scheduled, Standing};
 use crate::command::{Reschedule, Schedule, Shift};
 use crate::event::What;
 use crate::name::Name;
-use crate::settings::{Overflow, TopicSettings};
+use crate::settings::TopicSettings;
 use crate::state::{Ending, Phase, State};
 use crate::store::{Key, Table};
 use crate::task::{Task, pack, unpack};
@@ -84,7 +85,10 @@ impl<R> Shard<R> {
             return if self.config.create_on_use { Ok(None) } else { Err(Refused::NoSuchTopic(name.clone())) };
         };
         let topic = self.directory.topic(index);
-        if topic.settings.paused || topic.closing {
+        if topic.closing.is_some() {
+            return Err(Refused::BeingDeleted(name.clone()));
+        }
+        if topic.settings.paused {
             return Err(Refused::TopicPaused(name.clone()));
         }
         Ok(Some(index))
@@ -99,17 +103,31 @@ impl<R> Shard<R> {
             // A new topic feeds the queue of its name.
             None => self.directory.queue_index(&task.topic).map_or(Route::Nowhere, Route::To),
         };
+        self.check_route(route)
+    }
+
+    /// The same for a task or delivery that is to be ready now and was not.
+    pub(super) fn check_place(&self, slot: Slot) -> Result<(), Refused> {
+        let row = &self.desk[slot];
+        let own = row.state.queue.as_ref().filter(|_| row.table != Table::History);
+        let own = own.and_then(|queue| self.directory.queue_index(queue));
+        let route = || match self.directory.route(row.topic, row.state.routing()).0 {
+            // A delivery whose queue was deleted stays one delivery.
+            Route::ToSeveral(queues) if row.is_part() => Route::To(queues[0]),
+            route => route,
+        };
+        self.check_route(own.map_or_else(route, Route::To))
+    }
+
+    fn check_route(&self, route: Route) -> Result<(), Refused> {
         let queues = match route {
-            Route::Nowhere => vec![],
+            Route::Nowhere | Route::Detained { .. } => vec![],
             Route::To(queue) => vec![queue],
             Route::ToSeveral(queues) => queues,
         };
-        let refuses = |queue: &&QueueIndex| {
-            let queue = self.directory.queue(**queue);
-            queue.is_full() && queue.settings.overflow == Overflow::Refuse
-        };
-        match queues.iter().find(refuses) {
-            Some(queue) => Err(Refused::QueueFull(self.directory.queue(*queue).name.clone())),
+        let queues = queues.into_iter().map(|queue| self.directory.queue(queue));
+        match queues.filter(|queue| queue.closing.is_none()).find(|queue| queue.refuses_newcomers()) {
+            Some(queue) => Err(Refused::QueueFull(queue.name.clone())),
             None => Ok(()),
         }
     }
@@ -141,6 +159,9 @@ impl<R> Shard<R> {
             Ok(open) => open,
             Err(standing) => return Ok(Ruling::TooLate(standing)),
         };
+        if let Some(shift) = change.shift {
+            self.check_moved(&open, shift, from)?;
+        }
         if let Some((form, body)) = &change.body {
             let headers = unpack(self.desk[slot].body.as_ref().expect("the body was asked for")).headers;
             self.config.limits.check(body, &headers)?;
@@ -207,15 +228,25 @@ impl<R> Shard<R> {
     }
 
     /// Does to a task what a sweep over its key does; says whether it was in time.
-    pub(super) fn change_by_key(&mut self, slot: Slot, shift: Option<Shift>, from: Timestamp) -> bool {
-        let Ok(open) = self.open_parts(slot) else { return false };
+    pub(super) fn change_by_key(&mut self, slot: Slot, shift: Option<Shift>, from: Timestamp) -> Outcome {
+        let Ok(open) = self.open_parts(slot) else { return Outcome::TooLate };
+        if shift.is_some_and(|shift| self.check_moved(&open, shift, from).is_err()) {
+            return Outcome::NoRoom;
+        }
         for part in open {
             match shift {
                 Some(shift) => _ = self.change(part, Some(shift), None, from),
                 None => self.end(part, Ending::Cancelled),
             }
         }
-        true
+        Outcome::Changed
+    }
+
+    /// What a shift makes due at once is refused if there is no room for it.
+    fn check_moved(&self, open: &[Slot], shift: Shift, from: Timestamp) -> Result<(), Refused> {
+        let waits = |slot: &&Slot| self.desk[**slot].ready_in.is_none();
+        let comes_due = |slot: &&Slot| shift.apply(self.desk[**slot].at, self.now, from) <= self.now;
+        open.iter().filter(waits).filter(comes_due).try_for_each(|slot| self.check_place(*slot))
     }
 
     /// Whether it is not too late to change a task.

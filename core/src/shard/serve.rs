@@ -17,6 +17,7 @@ use crate::event::What;
 use crate::name::Name;
 use crate::settings::Order;
 use crate::state::Phase;
+use crate::store::Position;
 use crate::task::{Content, unpack};
 use crate::time::{Millis, Timestamp};
 
@@ -89,7 +90,7 @@ impl<R> Shard<R> {
 
     fn may_serve(&self, queue: &Name) -> bool {
         let queue = self.directory.queue_index(queue).map(|index| self.directory.queue(index));
-        queue.is_some_and(|queue| !queue.ready.is_empty() && !queue.closing && !queue.is_paused(self.now))
+        queue.is_some_and(|queue| !queue.ready.is_empty() && queue.closing.is_none() && !queue.is_paused(self.now))
     }
 
     /// Leases to a consumer as much as it asked for and is there, within what its queues may give in one step.
@@ -159,7 +160,7 @@ impl<R> Shard<R> {
         board: &mut Board<R>,
         left: Left,
     ) -> Handed {
-        let Some((_, position)) = self.directory.queue(index).ready.first() else { return Handed::Nothing };
+        let Some(position) = self.next_in(index) else { return Handed::Nothing };
         debug_assert!(
             self.desk.by_seq(position.seq).is_none_or(|slot| self.desk[slot].is_awake_at(position)),
             "a row leaves the ready set when it moves"
@@ -180,6 +181,18 @@ impl<R> Shard<R> {
         }
         board.fill(bytes);
         Handed::Out(Box::new(self.lease(slot, index, &reserve.consumer, reserve.lease)))
+    }
+
+    /// The next delivery of a queue. Those whose topics are being deleted are cleared away on the way to it.
+    fn next_in(&mut self, index: QueueIndex) -> Option<Position> {
+        loop {
+            let (_, position) = self.directory.queue(index).ready.first()?;
+            let slot = self.desk.at(position).filter(|slot| self.going(*slot).is_some());
+            match slot {
+                Some(slot) => _ = self.clear_up(slot),
+                None => return Some(position),
+            }
+        }
     }
 
     /// Whether a row's body is in memory. A delivery's is its task's.

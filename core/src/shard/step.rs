@@ -71,7 +71,10 @@ impl<R> Shard<R> {
         for closed in std::mem::take(&mut self.closed) {
             match closed {
                 Closed::Topic(index) => self.directory.remove_topic(index),
-                Closed::Queue(index) => self.directory.remove_queue(index),
+                Closed::Queue(index) => {
+                    let detained = self.directory.remove_queue(index);
+                    self.set_free(detained);
+                }
             }
         }
         self.step += 1;
@@ -203,11 +206,13 @@ impl<R> Shard<R> {
     }
 
     fn give_up(&mut self, doomed: Doomed) {
-        let Some(slot) = self.desk.at(doomed.position).filter(|slot| self.desk[*slot].is_waiting()) else { return };
-        if doomed.queue.is_some() {
-            self.touch(slot);
-            self.desk[slot].state.queue = doomed.queue;
+        let Doomed { position, reason, pushed_from } = doomed;
+        let slot = self.desk.at(position).filter(|slot| self.desk[*slot].is_waiting());
+        // What was pushed out and has moved since, or entered again, is not out any more.
+        let leaves = |queue| self.directory.queue_there(queue).is_some_and(|queue| queue.leaving.remove(&position));
+        let is_out = pushed_from.is_none_or(leaves);
+        if let Some(slot) = slot.filter(|_| is_out) {
+            self.die(slot, reason, None);
         }
-        self.die(slot, doomed.reason, None);
     }
 }

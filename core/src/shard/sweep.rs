@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use super::Shard;
 use super::desk::Slot;
 use super::page::{Page, Wanted};
-use crate::answer::{Answer, Refused, Reply, Swept};
+use super::{Closed, Shard};
+use crate::answer::{Answer, Refused, Reply, Standing, Swept};
 use crate::command::{Matching, Shift, Sweep, SweepAction, TimeRange};
 use crate::event::What;
 use crate::name::Name;
-use crate::state::{Ending, Phase};
+use crate::state::Phase;
 use crate::store::{Bodies, Find, Key, Position, Scan, Table};
 use crate::time::{Millis, Timestamp};
 
@@ -20,7 +20,8 @@ const PAGE: usize = 256;
 #[derive(Debug)]
 pub(super) struct Job<R> {
     work: Work,
-    reply: R,
+    /// Who waits for its end; nobody, if it goes on with what a crash cut short.
+    pub replies: Vec<R>,
     /// Where to go on: a number for tasks of a key, a position else.
     cursor: Position,
     /// Rows with a higher number came after the job.
@@ -29,48 +30,60 @@ pub(super) struct Job<R> {
     /// It has come to what died or finished in the future: while the clock was wrong.
     is_beyond: bool,
     swept: Swept,
+    /// Deliveries that changed in the step in which they were met, when their tasks were not at hand: they come next.
+    left: Vec<Key>,
 }
 
 #[derive(Debug)]
 pub(super) enum Work {
     Sweep(Sweep),
-    /// Removes all rows of a topic, table by table.
-    DeleteTopic {
-        name: Name,
-        tables: Vec<Table>,
-    },
-    /// Removes all deliveries and dead letters of a queue, table by table.
-    DeleteQueue {
+    /// Clears away all that goes with a topic or queue, table by table.
+    Delete {
+        what: Closed,
         name: Name,
         tables: Vec<Table>,
     },
 }
 
 impl Work {
-    pub fn delete_topic(name: Name) -> Work {
-        Work::DeleteTopic { name, tables: vec![Table::Live, Table::Dead, Table::History] }
-    }
-
-    pub fn delete_queue(name: Name) -> Work {
-        Work::DeleteQueue { name, tables: vec![Table::Live, Table::Dead] }
+    pub fn delete(what: Closed, name: Name) -> Work {
+        let tables = match what {
+            Closed::Topic(_) => vec![Table::Live, Table::Dead, Table::History],
+            Closed::Queue(_) => vec![Table::Live, Table::Dead],
+        };
+        Work::Delete { what, name, tables }
     }
 }
 
 impl<R> Job<R> {
-    pub fn new(work: Work, reply: R, next_seq: u64, now: Timestamp) -> Job<R> {
+    pub fn new(work: Work, replies: Vec<R>, next_seq: u64, now: Timestamp) -> Job<R> {
         let mut job = Job {
             work,
-            reply,
+            replies,
             cursor: Position::START,
             last_seq: next_seq.saturating_sub(1),
             started_at: now,
             is_beyond: false,
             swept: Swept::default(),
+            left: Vec::new(),
         };
         if let Some(range) = job.range() {
             job.cursor = Position::start_of(range.from);
         }
         job
+    }
+
+    /// What it deletes, if it does.
+    pub fn deletes(&self) -> Option<Closed> {
+        match &self.work {
+            Work::Delete { what, .. } => Some(*what),
+            Work::Sweep(_) => None,
+        }
+    }
+
+    /// What it has to look at once more.
+    pub fn left(&self) -> &[Key] {
+        &self.left
     }
 
     fn range(&self) -> Option<TimeRange> {
@@ -101,8 +114,8 @@ impl<R> Job<R> {
             Work::Sweep(Sweep { matching: Matching::History { topic, finished, .. }, .. }) => {
                 scan(Table::History, Some(topic), self.until(finished))
             }
-            Work::DeleteTopic { name, tables } => scan(tables[0], Some(name), Timestamp::NEVER),
-            Work::DeleteQueue { tables, .. } => scan(tables[0], None, Timestamp::NEVER),
+            Work::Delete { what: Closed::Topic(_), name, tables } => scan(tables[0], Some(name), Timestamp::NEVER),
+            Work::Delete { what: Closed::Queue(_), tables, .. } => scan(tables[0], None, Timestamp::NEVER),
         }
     }
 
@@ -123,7 +136,7 @@ impl<R> Job<R> {
             return false;
         }
         match &mut self.work {
-            Work::DeleteTopic { tables, .. } | Work::DeleteQueue { tables, .. } if tables.len() > 1 => {
+            Work::Delete { tables, .. } if tables.len() > 1 => {
                 tables.remove(0);
                 self.cursor = Position::START;
                 false
@@ -164,7 +177,7 @@ impl<R> Shard<R> {
         if let SweepAction::Shift(shift @ Shift::In(_)) = &mut sweep.action {
             *shift = Shift::To(shift.apply(Timestamp::ZERO, self.now, from));
         }
-        self.jobs.push(Job::new(Work::Sweep(sweep), reply, self.numbers.next_row(), self.now));
+        self.jobs.push(Job::new(Work::Sweep(sweep), vec![reply], self.numbers.next_row(), self.now));
     }
 
     /// Works on the pages that were read. Jobs that began in this step have none yet.
@@ -172,17 +185,24 @@ impl<R> Shard<R> {
         let mut jobs = std::mem::take(&mut self.jobs);
         let fresh = jobs.split_off(pages.len());
         for (mut job, page) in jobs.into_iter().zip(pages) {
-            for row in self.page_rows(&job, &page) {
-                self.work_on(&mut job, &row);
+            let left = std::mem::take(&mut job.left);
+            let (read, changed) = self.page_rows(&job, &page);
+            for key in left.into_iter().chain(read) {
+                self.work_on(&mut job, &key);
             }
-            if job.pass(&page, self.now) { self.end_job(job) } else { self.jobs.push(job) }
+            for key in changed {
+                // What changed in this very step was not foreseen when this step's rows were read.
+                let is_alone = !key.queue().is_empty() && self.desk.by_key(&key.of_task()).is_none();
+                if is_alone { job.left.push(key) } else { self.work_on(&mut job, &key) }
+            }
+            if job.pass(&page, self.now) && job.left.is_empty() { self.end_job(job) } else { self.jobs.push(job) }
         }
         self.jobs.extend(fresh);
     }
 
     /// The rows of a page, and those in its range that the store does not show yet.
-    fn page_rows(&self, job: &Job<R>, page: &Page) -> Vec<Key> {
-        let mut keys: Vec<Key> = page.rows.iter().map(|row| row.key.clone()).collect();
+    fn page_rows(&self, job: &Job<R>, page: &Page) -> (Vec<Key>, Vec<Key>) {
+        let keys: Vec<Key> = page.rows.iter().map(|row| row.key.clone()).collect();
         let by_seq = matches!(job.work, Work::Sweep(Sweep { matching: Matching::Key { .. }, .. }));
         let place =
             |position: Position| if by_seq { Position { at: Timestamp::ZERO, seq: position.seq } } else { position };
@@ -196,37 +216,27 @@ impl<R> Shard<R> {
         let known: BTreeSet<&Key> = page.rows.iter().map(|row| &row.key).collect();
         let unseen: Vec<Key> =
             unseen.map(|slot| self.desk[slot].key.clone()).filter(|key| !known.contains(key)).collect();
-        keys.extend(unseen);
-        keys
+        (keys, unseen)
     }
 
     fn work_on(&mut self, job: &mut Job<R>, key: &Key) {
         let Some(slot) = self.desk.by_key(key) else { return };
+        if self.clear_up(slot) {
+            return;
+        }
         match &job.work {
             Work::Sweep(sweep) => {
                 if self.was_there(slot, job) && self.matches(slot, sweep) {
-                    let changed =
-                        if sweep.dry_run { self.would_change(slot, sweep) } else { self.sweep_one(slot, sweep) };
                     job.swept.matched += 1;
-                    job.swept.changed += u64::from(changed);
-                    job.swept.too_late += u64::from(!changed);
-                }
-            }
-            Work::DeleteTopic { name, .. } => {
-                if self.desk[slot].key.topic() == name.as_str() {
-                    job.swept.changed += u64::from(!self.desk[slot].is_part());
-                    self.erase(slot);
-                }
-            }
-            Work::DeleteQueue { name, .. } => {
-                if self.belongs_to(slot, name) {
-                    job.swept.changed += 1;
-                    match self.desk[slot].table {
-                        Table::Dead => self.purge(slot),
-                        _ => self.end(slot, Ending::Cancelled),
+                    match if sweep.dry_run { self.would_change(slot, sweep) } else { self.sweep_one(slot, sweep) } {
+                        Outcome::Changed => job.swept.changed += 1,
+                        Outcome::TooLate => job.swept.too_late += 1,
+                        Outcome::NoRoom => job.swept.no_room += 1,
                     }
                 }
             }
+            // Whatever goes with it has just been cleared away.
+            Work::Delete { .. } => {}
         }
     }
 
@@ -235,13 +245,6 @@ impl<R> Shard<R> {
         let row = &self.desk[slot];
         let in_time = row.at <= job.started_at || row.at > self.now;
         row.seq <= job.last_seq && (row.table == Table::Live || in_time)
-    }
-
-    fn belongs_to(&self, slot: Slot, queue: &Name) -> bool {
-        let row = &self.desk[slot];
-        let ready_in = row.ready_in.map(|index| &self.directory.queue(index).name);
-        let is_open = matches!(row.table, Table::Live | Table::Dead);
-        is_open && (row.state.queue.as_ref() == Some(queue) || ready_in == Some(queue))
     }
 
     fn matches(&self, slot: Slot, sweep: &Sweep) -> bool {
@@ -267,58 +270,49 @@ impl<R> Shard<R> {
         }
     }
 
-    fn would_change(&self, slot: Slot, sweep: &Sweep) -> bool {
-        !matches!(sweep.matching, Matching::Key { .. }) || self.is_open(slot)
+    fn would_change(&self, slot: Slot, sweep: &Sweep) -> Outcome {
+        match sweep.action {
+            SweepAction::Cancel | SweepAction::Shift(_) if !self.is_open(slot) => Outcome::TooLate,
+            SweepAction::Replay if self.is_orphan(slot) => Outcome::TooLate,
+            SweepAction::Replay if self.check_place(slot).is_err() => Outcome::NoRoom,
+            _ => Outcome::Changed,
+        }
     }
 
-    fn sweep_one(&mut self, slot: Slot, sweep: &Sweep) -> bool {
+    fn sweep_one(&mut self, slot: Slot, sweep: &Sweep) -> Outcome {
         match sweep.action {
             SweepAction::Cancel => self.change_by_key(slot, None, self.now),
             SweepAction::Shift(shift) => self.change_by_key(slot, Some(shift), self.now),
-            SweepAction::Replay => self.replay(slot),
+            SweepAction::Replay => match self.replay(slot) {
+                Ok(Standing::Dead { .. }) | Err(Refused::QueueFull(_)) => Outcome::NoRoom,
+                Ok(_) => Outcome::Changed,
+                Err(_) => Outcome::TooLate,
+            },
             SweepAction::Purge => {
                 self.purge(slot);
-                true
+                Outcome::Changed
             }
         }
     }
 
     fn end_job(&mut self, mut job: Job<R>) {
-        // Rows may have moved behind the cursor while it passed: then it passes again.
-        let again = match &job.work {
-            Work::Sweep(_) => None,
-            Work::DeleteTopic { name, .. } => {
-                Some(Work::delete_topic(name.clone())).filter(|_| self.topic_holds(name) > 0)
-            }
-            Work::DeleteQueue { name, .. } => {
-                Some(Work::delete_queue(name.clone())).filter(|_| self.queue_holds(name) > 0)
-            }
-        };
-        if let Some(work) = again {
-            job.work = work;
-            job.cursor = Position::START;
-            return self.jobs.push(job);
-        }
         let answer = match &job.work {
             Work::Sweep(_) => Answer::Swept(job.swept),
-            Work::DeleteTopic { name, .. } => {
-                self.close_topic(name);
-                Answer::Deleted(job.swept.changed)
+            // Rows may have moved behind the cursor while it passed: then it passes again.
+            Work::Delete { what, name, .. } if self.holds(*what) => {
+                job.work = Work::delete(*what, name.clone());
+                job.cursor = Position::START;
+                return self.jobs.push(job);
             }
-            Work::DeleteQueue { name, .. } => {
-                self.close_queue(name);
-                Answer::Deleted(job.swept.changed)
-            }
+            Work::Delete { what, .. } => Answer::Deleted(self.end_deletion(*what)),
         };
-        self.answers.push((job.reply, Ok(answer)));
+        self.answers.extend(job.replies.into_iter().map(|reply| (reply, Ok(answer.clone()))));
     }
 
     pub(super) fn replay_one(&mut self, key: &Key) -> Reply {
         let slot = self.desk.by_key(key).filter(|slot| matches!(self.desk[*slot].table, Table::Dead | Table::History));
-        match slot {
-            Some(slot) if self.replay(slot) => Ok(Answer::Replayed),
-            _ => Err(Refused::NothingThere),
-        }
+        let slot = slot.ok_or(Refused::NothingThere)?;
+        self.replay(slot).map(Answer::Replayed)
     }
 
     pub(super) fn purge_one(&mut self, key: &Key) -> Reply {
@@ -343,13 +337,14 @@ impl<R> Shard<R> {
         self.forget(slot);
     }
 
-    /// Hands a dead letter or a finished task out again, as if it were new and due now. A dead
-    /// letter goes back to its queue, a finished task to wherever its topic feeds. What is about
-    /// to be deleted with its topic stays where it is.
-    pub(super) fn replay(&mut self, slot: Slot) -> bool {
-        if self.directory.topic(self.desk[slot].topic).closing {
-            return false;
+    /// Hands a dead letter or a finished task out again, as if it were new and due now, and says where it stands
+    /// then. A dead letter goes back to its queue, a finished task to wherever its topic feeds. If there is no room
+    /// it stays what it is, and a delivery whose task is lost has nothing to hand out.
+    pub(super) fn replay(&mut self, slot: Slot) -> Result<Standing, Refused> {
+        if self.is_orphan(slot) {
+            return Err(Refused::NothingThere);
         }
+        self.check_place(slot)?;
         self.note(slot, What::Replayed);
         self.touch(slot);
         let row = &mut self.desk[slot];
@@ -361,8 +356,20 @@ impl<R> Shard<R> {
             row.state.queue = None;
         }
         self.wait_until(slot, self.now);
-        true
+        Ok(self.standing(slot))
     }
+
+    /// Whether it is one of several deliveries of a task that is not there. Its task was asked for with it.
+    fn is_orphan(&self, slot: Slot) -> bool {
+        self.desk[slot].is_part() && self.desk.by_key(&self.desk[slot].key.of_task()).is_none()
+    }
+}
+
+/// What a sweep did to a row.
+pub(super) enum Outcome {
+    Changed,
+    TooLate,
+    NoRoom,
 }
 
 impl Page {

@@ -5,11 +5,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use punctual_core::store::{Claim, ShardId, Store};
-use punctual_core::view::TaskView;
+use punctual_core::store::{Batch, Bodies, Change, Claim, Key, Place, Position, ShardId, Store, Tally};
+use punctual_core::view::{Kept, Listing, TaskView, Wanted};
 use punctual_core::{
     Answer, Board, Choice, Clock, Command, Delivery, Event, Forward, Lease, Millis, Name, Past, QueueSettings, Reply,
-    Request, Reserve, Ruling, Schedule, Scheduled, Selected, Shard, ShardConfig, Standing, Task, Timestamp,
+    Request, Reserve, Ruling, Schedule, Scheduled, Scope, Selected, Shard, ShardConfig, Standing, Task, Timestamp,
     TopicSettings, view,
 };
 use punctual_memory::MemoryStore;
@@ -146,6 +146,53 @@ impl Center {
         self.answer(reply).expect("it is answered")
     }
 
+    /// Takes one step with a command; its answer comes under the number given back.
+    pub fn begin(&mut self, command: Command) -> u64 {
+        self.begin_all(vec![command])[0]
+    }
+
+    /// Takes one step with these commands; their answers come under the numbers given back.
+    pub fn begin_all(&mut self, commands: Vec<Command>) -> Vec<u64> {
+        let first = self.next_reply + 1;
+        self.next_reply += commands.len() as u64;
+        let requests =
+            (first..).zip(commands).map(|(reply, command)| Request { command, reply, read_at: self.clock.now() });
+        let requests: Vec<Request<u64>> = requests.collect();
+        let replies = requests.iter().map(|request| request.reply).collect();
+        self.step(requests);
+        replies
+    }
+
+    /// Takes one step; says when the next one is due.
+    pub fn begin_wake(&mut self) -> Timestamp {
+        self.step(vec![])
+    }
+
+    /// Removes a task from the store behind the shard's back, as no version should.
+    pub fn lose_row(&mut self, topic: &str, id: &str) {
+        let key = Key::task(&name(topic), &name(id));
+        let row = self.store.get(SHARD, std::slice::from_ref(&key), Bodies::Without).unwrap().remove(0).unwrap();
+        let place = Place { table: row.table, key, position: row.position(), group: row.group };
+        self.write(vec![Change::Remove { place }], vec![]);
+    }
+
+    /// Writes into the store behind the shard's back, and lets the shard be opened anew.
+    pub fn write(&mut self, changes: Vec<Change>, tallies: Vec<(Tally, i64)>) {
+        let Claim::Granted(fence) = self.store.claim(SHARD, &name("node"), Millis::from_hours(1)).unwrap() else {
+            panic!("nobody else wants the shard")
+        };
+        let verdicts = self.store.commit(vec![Batch { shard: SHARD, fence, changes, tallies }]).unwrap();
+        assert!(verdicts.iter().all(Result::is_ok));
+        self.restart();
+    }
+
+    /// The dead letters of a queue.
+    pub fn dead_in(&self, queue: &str) -> Vec<TaskView> {
+        let listing = Listing::Kept(Kept { queue: Some(name(queue)), ..Kept::dead() });
+        let wanted = Wanted { listing: &listing, within: &Scope::ALL, limit: 1_000, bodies: Bodies::Without };
+        view::list(&*self.store, SHARD, wanted, Position::START, self.now()).unwrap().tasks
+    }
+
     /// The answer to an earlier request, if it has come.
     pub fn answer(&mut self, reply: u64) -> Option<Reply> {
         let index = self.answers.iter().position(|(known, _)| *known == reply)?;
@@ -271,7 +318,7 @@ impl Center {
     /// Hands a task of topic `t` out again.
     pub fn replay(&mut self, id: &str) {
         let selected = Selected { topic: name("t"), id: name(id), queue: None };
-        assert_eq!(self.ask(Command::Replay(selected)), Ok(Answer::Replayed));
+        assert_eq!(self.ask(Command::Replay(selected)), Ok(Answer::Replayed(Standing::Ready { since: self.now() })));
     }
 
     /// Ready, leased and dead of a queue.

@@ -2,42 +2,58 @@
 
 use punctual_core::store::Table;
 use punctual_core::{
-    Answer, Ending, Matching, Name, Phase, QueueSettings, Refused, Reply, Sweep, SweepAction, Swept, TimeRange,
-    Timestamp, TopicSettings,
+    Answer, Ending, Matching, Name, Phase, QueueSettings, Refused, Reply, Standing, Sweep, SweepAction, Swept,
+    TimeRange, Timestamp, TopicSettings,
 };
 
 use super::{Model, Number, Row};
 
 impl Model {
     pub fn put_topic(&mut self, name: &Name, settings: TopicSettings) -> Reply {
+        if self.closing_topics.contains_key(name) {
+            return Err(Refused::BeingDeleted(name.clone()));
+        }
         let is_new = self.topics.insert(name.clone(), settings.clone()).is_none();
-        for binding in settings.feeds.iter().flatten() {
-            self.use_queue(&binding.queue);
-        }
+        let mut queues: Vec<Name> = settings.feeds.iter().flatten().map(|binding| binding.queue.clone()).collect();
         if is_new && settings.feeds.is_none() {
-            self.use_queue(name);
+            queues.push(name.clone());
         }
+        // What is being deleted comes to be again when it is used.
+        queues.retain(|queue| !self.closing_queues.contains_key(queue));
+        queues.iter().for_each(|queue| self.use_queue(queue));
         Ok(Answer::Topic(settings))
     }
 
     pub fn put_queue(&mut self, name: &Name, settings: QueueSettings) -> Reply {
         settings.check()?;
+        if self.closing_queues.contains_key(name) {
+            return Err(Refused::BeingDeleted(name.clone()));
+        }
         self.queues.insert(name.clone(), settings.clone());
         Ok(Answer::Queue(settings))
     }
 
     pub fn pause_topic(&mut self, name: &Name, paused: bool) -> Reply {
+        if self.closing_topics.contains_key(name) {
+            return Err(Refused::BeingDeleted(name.clone()));
+        }
         let Some(settings) = self.topics.get(name) else { return Err(Refused::NoSuchTopic(name.clone())) };
         self.put_topic(name, TopicSettings { paused, ..settings.clone() })
     }
 
     pub fn pause_queue(&mut self, name: &Name, until: Option<Timestamp>) -> Reply {
+        if self.closing_queues.contains_key(name) {
+            return Err(Refused::BeingDeleted(name.clone()));
+        }
         let Some(settings) = self.queues.get_mut(name) else { return Err(Refused::NoSuchQueue(name.clone())) };
         settings.paused_until = until;
         Ok(Answer::Queue(settings.clone()))
     }
 
     pub fn delete_topic(&mut self, name: &Name, force: bool) -> Reply {
+        if let Some(rows) = self.closing_topics.get(name) {
+            return Ok(Answer::Deleted(*rows));
+        }
         if !self.topics.contains_key(name) {
             return Err(Refused::NoSuchTopic(name.clone()));
         }
@@ -52,10 +68,14 @@ impl Model {
         let tasks = self.those(|row| row.topic == *name && row.part.is_none()).len() as u64;
         self.rows.retain(|_, row| row.topic != *name);
         self.topics.remove(name);
+        self.closing_topics.insert(name.clone(), tasks);
         Ok(Answer::Deleted(tasks))
     }
 
     pub fn delete_queue(&mut self, name: &Name, force: bool) -> Reply {
+        if let Some(rows) = self.closing_queues.get(name) {
+            return Ok(Answer::Deleted(*rows));
+        }
         if !self.queues.contains_key(name) {
             return Err(Refused::NoSuchQueue(name.clone()));
         }
@@ -67,7 +87,7 @@ impl Model {
             if rows > 0 {
                 return Err(Refused::NotEmpty { name: name.clone(), rows });
             }
-            self.remove_queue(name);
+            self.remove_queue(name, 0);
             return Ok(Answer::Deleted(0));
         }
         let rows = belonging.len() as u64;
@@ -77,12 +97,13 @@ impl Model {
                 _ => self.end(number, Ending::Cancelled),
             }
         }
-        self.remove_queue(name);
+        self.remove_queue(name, rows);
         Ok(Answer::Deleted(rows))
     }
 
-    fn remove_queue(&mut self, name: &Name) {
+    fn remove_queue(&mut self, name: &Name, rows: u64) {
         self.queues.remove(name);
+        self.closing_queues.insert(name.clone(), rows);
         self.served.remove(name);
     }
 
@@ -98,29 +119,48 @@ impl Model {
                 continue;
             }
             swept.matched += 1;
-            let changed = self.sweep_one(number, sweep);
-            swept.changed += u64::from(changed);
-            swept.too_late += u64::from(!changed);
+            match self.sweep_one(number, sweep) {
+                Outcome::Changed => swept.changed += 1,
+                Outcome::TooLate => swept.too_late += 1,
+                Outcome::NoRoom => swept.no_room += 1,
+            }
         }
         Ok(Answer::Swept(swept))
     }
 
-    fn sweep_one(&mut self, number: Number, sweep: &Sweep) -> bool {
+    fn sweep_one(&mut self, number: Number, sweep: &Sweep) -> Outcome {
         let open = match sweep.matching {
             Matching::Key { .. } => self.open_rows(number),
             Matching::Dead { .. } | Matching::History { .. } => Ok(vec![number]),
         };
-        let Ok(open) = open else { return false };
+        let Ok(open) = open else { return Outcome::TooLate };
+        let room = match sweep.action {
+            SweepAction::Shift(shift) => self.check_moved(&open, Some(shift)),
+            SweepAction::Replay => self.check_place(number),
+            SweepAction::Cancel | SweepAction::Purge => Ok(()),
+        };
+        if room.is_err() {
+            return Outcome::NoRoom;
+        }
         for number in open.into_iter().filter(|_| !sweep.dry_run) {
             match sweep.action {
                 SweepAction::Cancel => self.end(number, Ending::Cancelled),
                 SweepAction::Shift(shift) => _ = self.shift(number, Some(shift), None),
-                SweepAction::Replay => self.replay(number),
+                SweepAction::Replay => match self.replay(number) {
+                    Ok(Standing::Dead { .. }) => return Outcome::NoRoom,
+                    replayed => _ = replayed.expect("there is room"),
+                },
                 SweepAction::Purge => self.purge(number),
             }
         }
-        true
+        Outcome::Changed
     }
+}
+
+enum Outcome {
+    Changed,
+    TooLate,
+    NoRoom,
 }
 
 impl Row {

@@ -20,7 +20,7 @@ impl Model {
         self.forget_what_was_kept();
         loop {
             let now = self.now;
-            let due = self.those(|row| row.ready_in.is_none() && row.wakes_at() <= now);
+            let due = self.those(|row| row.ready_in.is_none() && row.wakes_at() <= now && !row.detained);
             let Some(number) = due.first().copied() else { break };
             match self.rows[&number].state.phase {
                 Phase::Waiting => self.arrive(number),
@@ -34,7 +34,7 @@ impl Model {
             self.die(number, Reason::Expired, None);
         }
         // Those that died may have to be sent on.
-        if !self.those(|row| row.ready_in.is_none() && row.wakes_at() <= now).is_empty() {
+        if !self.those(|row| row.ready_in.is_none() && row.wakes_at() <= now && !row.detained).is_empty() {
             self.wake();
         }
     }
@@ -46,7 +46,7 @@ impl Model {
         let row = self.row(number);
         row.state.phase = Phase::Waiting;
         row.table = Table::Live;
-        row.ready_in = None;
+        (row.ready_in, row.detained) = (None, false);
         row.at = at.max(row.state.due).min(row.expires_at());
         if row.at <= now {
             self.arrive(number);
@@ -55,20 +55,33 @@ impl Model {
 
     fn arrive(&mut self, number: Number) {
         let row = self.rows[&number].clone();
-        if row.expires_at() <= self.now {
-            return self.die(number, Reason::Expired, None);
+        let own = row.state.queue.clone();
+        if own.as_ref().is_some_and(|own| self.closing_queues.contains_key(own)) {
+            self.row(number).detained = true;
+            return;
         }
-        if let Some(own) = row.state.queue.filter(|queue| self.queues.contains_key(queue)) {
+        if let Some(own) = own.filter(|queue| self.queues.contains_key(queue)) {
             return self.enqueue(number, &own);
         }
         self.row(number).state.queue = None;
+        if self.is_detained(&row).is_some() {
+            self.row(number).detained = true;
+            return;
+        }
         let queues = self.route(&row.topic, row.state.routing_key.as_ref());
         match queues.len() {
+            0 if row.expires_at() <= self.now => self.die(number, Reason::Expired, None),
             0 => self.die(number, Reason::Unrouted, None),
             1 => self.enqueue(number, &queues[0]),
             _ if row.part.is_some() => self.enqueue(number, &queues[0]),
             _ => self.spread(number, &queues),
         }
+    }
+
+    /// The queue that is being deleted and where a row would go.
+    pub fn is_detained(&self, row: &Row) -> Option<Name> {
+        let mut queues = self.topics[&row.topic].leads_to(&row.topic, row.state.routing_key.as_ref()).into_iter();
+        queues.find(|queue| self.closing_queues.contains_key(queue))
     }
 
     /// The queues that a topic's bindings lead to; missing ones come to be, if they may.
@@ -115,6 +128,9 @@ impl Model {
     fn enqueue(&mut self, number: Number, queue: &Name) {
         let full = self.is_full(queue);
         self.row(number).ready_in = Some(queue.clone());
+        if self.rows[&number].expires_at() <= self.now {
+            return self.die(number, Reason::Expired, None);
+        }
         if !full || self.queues[queue].overflow == Overflow::DropOldest {
             self.note(number, What::Fired);
         }
@@ -171,9 +187,10 @@ impl Model {
         self.note(number, What::Died(reason));
         match self.settings_for(number).dead_letter {
             Some(to) => {
+                let journey = self.number();
                 let row = self.row(number);
                 row.sent_as = None;
-                row.state.phase = Phase::Forwarding { to, number: 0, death };
+                row.state.phase = Phase::Forwarding { to, number: journey, death };
             }
             None => self.bury(number, death),
         }
@@ -190,7 +207,9 @@ impl Model {
     /// Sends a dead letter to the topic that takes them.
     fn send_on(&mut self, number: Number) {
         let row = self.rows[&number].clone();
-        let Phase::Forwarding { to, death, .. } = row.state.phase.clone() else { unreachable!("it is on its way") };
+        let Phase::Forwarding { to, number: journey, death } = row.state.phase.clone() else {
+            unreachable!("it is on its way")
+        };
         let task = self.find(&row.key().of_task()).map(|task| self.rows[&task].clone());
         let Row { mut headers, body, form, .. } = task.expect("a task stays while it has deliveries");
         let hops = headers.iter().find(|(name, _)| name == "punctual-dead-hops");
@@ -216,7 +235,7 @@ impl Model {
         task.routing_key = row.state.routing_key.clone();
         task.key = row.group.clone();
         task.priority = Some(row.state.priority);
-        self.sent.push(Sent { number, key: row.key(), task });
+        self.sent.push(Sent { number, journey, key: row.key(), task });
         let dead_for = self.now.since(death.at).0;
         self.row(number).at = self.now.plus(Millis(dead_for / 2).clamp(PATIENCE.0, PATIENCE.1));
     }

@@ -45,6 +45,8 @@ pub struct Row {
     pub ready_in: Option<Name>,
     /// Its attempts that came to nothing, as far as they are remembered.
     pub attempts: Vec<Attempt>,
+    /// Its time has come, and it waits for the end of a deletion.
+    pub detained: bool,
     /// The id under which it was sent on as a dead letter.
     pub sent_as: Option<Name>,
 }
@@ -53,6 +55,7 @@ pub struct Row {
 #[derive(Clone, Debug)]
 pub struct Sent {
     pub number: Number,
+    pub journey: Number,
     pub key: Key,
     pub task: Task,
 }
@@ -71,6 +74,9 @@ pub struct Model {
     pub keeps_history: bool,
     pub topics: BTreeMap<Name, TopicSettings>,
     pub queues: BTreeMap<Name, QueueSettings>,
+    /// What is being deleted, and how much went with it. It is over when everything comes to rest.
+    pub closing_topics: BTreeMap<Name, u64>,
+    pub closing_queues: BTreeMap<Name, u64>,
     pub rows: BTreeMap<Number, Row>,
     pub consumers: Vec<Consumer>,
     /// Which hand-out was a queue's latest.
@@ -98,6 +104,8 @@ impl Model {
             keeps_history: config.keeps_history,
             topics: BTreeMap::new(),
             queues: BTreeMap::new(),
+            closing_topics: BTreeMap::new(),
+            closing_queues: BTreeMap::new(),
             rows: BTreeMap::new(),
             consumers: Vec::new(),
             served: BTreeMap::new(),
@@ -127,7 +135,14 @@ impl Model {
 
     /// Everything that happens by itself at the present time, and then consumers get what is ready.
     pub fn settle(&mut self) {
+        self.closing_topics.clear();
+        self.closing_queues.clear();
+        self.rows.values_mut().for_each(|row| row.detained = false);
         self.wake();
+        // What died just now may be kept for no time.
+        while self.rows.values().any(|row| self.kept_until(row) <= self.now) {
+            self.wake();
+        }
         self.serve();
     }
 

@@ -52,16 +52,17 @@ impl Model {
         let number = self.numbered(row)?;
         let row = &self.rows[&number];
         if row.table == Table::Dead {
-            self.replay(number);
+            return self.replay(number).map(Answer::Hastened);
         } else if row.is_waiting() && row.at > self.now {
             let delay = row.delay();
+            self.check_place(number)?;
             let past = self.row(number).state.past_mut();
             (past.delay, past.replays) = (Some(delay), past.replays + 1);
             self.shift(number, Some(Shift::In(Millis::ZERO)), None);
         } else {
             return Err(Refused::NothingThere);
         }
-        Ok(Answer::Hastened)
+        Ok(Answer::Hastened(self.standing(number)))
     }
 
     pub fn take(&mut self, take: &Take) -> Reply {
@@ -75,6 +76,9 @@ impl Model {
         let own = row.ready_in.clone().or(row.state.queue.clone()).filter(|queue| self.queues.contains_key(queue));
         let queues: Vec<Name> = match own {
             Some(own) => vec![own],
+            None if self.is_detained(&row).is_some() => {
+                return Err(Refused::BeingDeleted(self.is_detained(&row).expect("it is")));
+            }
             None => self.route(&row.topic, row.state.routing_key.as_ref()),
         };
         let Some(queue) = queues.first().filter(|_| queues.len() == 1 || row.part.is_some()) else {

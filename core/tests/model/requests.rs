@@ -36,7 +36,7 @@ impl Model {
             Command::PauseQueue { name, until } => self.pause_queue(&name, until),
             Command::DeleteTopic { name, force } => self.delete_topic(&name, force),
             Command::DeleteQueue { name, force } => self.delete_queue(&name, force),
-            Command::Forwarded { key, refused } => self.forwarded(&key, refused),
+            Command::Forwarded { key, journey, refused } => self.forwarded(&key, journey, refused),
             Command::Topics(chosen) => Ok(Answer::Topics(self.view_topics(&chosen))),
             Command::Queues(chosen) => Ok(Answer::Queues(self.view_queues(&chosen))),
             Command::Total => Ok(Answer::Total(self.total())),
@@ -64,6 +64,9 @@ impl Model {
 
     fn take_in(&mut self, id: &Name, old: Option<Number>, task: Task) -> Result<(Number, ScheduleOutcome), Refused> {
         let Task { topic, .. } = task.clone();
+        if self.closing_topics.contains_key(&topic) {
+            return Err(Refused::BeingDeleted(topic));
+        }
         let settings = self.topics.get(&topic).cloned();
         if settings.is_none() && !self.create_on_use {
             return Err(Refused::NoSuchTopic(topic));
@@ -79,12 +82,7 @@ impl Model {
             When::After(delay) => self.from.plus(delay),
         };
         if due <= self.now {
-            for queue in settings.leads_to(&topic, task.routing_key.as_ref()) {
-                let settings = self.queues.get(&queue);
-                if settings.is_some_and(|queue| queue.overflow == Overflow::Refuse) && self.is_full(&queue) {
-                    return Err(Refused::QueueFull(queue));
-                }
-            }
+            self.check_room(settings.leads_to(&topic, task.routing_key.as_ref()))?;
         }
         if is_new {
             self.put_topic(&topic, settings)?;
@@ -122,6 +120,7 @@ impl Model {
             form: task.form,
             ready_in: None,
             attempts: Vec::new(),
+            detained: false,
             sent_as: None,
         };
         let number = self.number();
@@ -130,6 +129,44 @@ impl Model {
         self.wait_until(number, due);
         let outcome = if old.is_some() { ScheduleOutcome::Replaced { due } } else { ScheduleOutcome::Created { due } };
         Ok((number, outcome))
+    }
+
+    /// Whether one of these queues is full and refuses what comes. While one of them is being deleted nobody looks.
+    fn check_room(&self, queues: Vec<Name>) -> Result<(), Refused> {
+        if queues.iter().any(|queue| self.closing_queues.contains_key(queue)) {
+            return Ok(());
+        }
+        let refuses = |queue: &Name| {
+            let settings = self.queues.get(queue);
+            settings.is_some_and(|queue| queue.overflow == Overflow::Refuse) && self.is_full(queue)
+        };
+        queues.into_iter().find(refuses).map_or(Ok(()), |queue| Err(Refused::QueueFull(queue)))
+    }
+
+    /// Whether there is room for a row that is to be ready now.
+    pub fn check_place(&self, number: Number) -> Result<(), Refused> {
+        let row = &self.rows[&number];
+        let exists = |queue: &Name| self.queues.contains_key(queue) || self.closing_queues.contains_key(queue);
+        let own = row.state.queue.clone().filter(|queue| row.table != Table::History && exists(queue));
+        let fed = || {
+            let mut queues = self.topics[&row.topic].leads_to(&row.topic, row.state.routing_key.as_ref());
+            if row.part.is_some() && self.is_detained(row).is_none() {
+                queues.retain(exists);
+                queues.truncate(1);
+            }
+            queues
+        };
+        self.check_room(own.map_or_else(fed, |own| vec![own]))
+    }
+
+    /// Whether there is room for what a shift makes due now.
+    pub fn check_moved(&self, open: &[Number], shift: Option<Shift>) -> Result<(), Refused> {
+        let Some(shift) = shift else { return Ok(()) };
+        let comes = |number: &&Number| {
+            let row = &self.rows[number];
+            row.ready_in.is_none() && shift.apply(row.at, self.now, self.from) <= self.now
+        };
+        open.iter().filter(comes).try_for_each(|number| self.check_place(*number))
     }
 
     /// The rows that change with a task, or where it stands if it is too late.
@@ -164,6 +201,9 @@ impl Model {
 
     fn reschedule(&mut self, change: Reschedule) -> Reply {
         let key = Key::task(&change.topic, &change.id);
+        if let Some(Ok(open)) = self.find(&key).map(|task| self.open_rows(task)) {
+            self.check_moved(&open, change.shift)?;
+        }
         if let Some(task) = self.find(&key)
             && let Some((form, body)) = change.body
             && self.open_rows(task).is_ok()
@@ -189,7 +229,7 @@ impl Model {
             row.state.due = shift.apply(row.at, now, from);
             row.at = row.state.due;
         }
-        row.ready_in = None;
+        (row.ready_in, row.detained) = (None, false);
         let (at, due) = (row.at, row.state.due);
         self.note(number, What::Rescheduled { due });
         self.wait_until(number, at);
@@ -199,15 +239,13 @@ impl Model {
     fn replay_one(&mut self, selected: &Selected) -> Reply {
         let found = self.find(&selected.key());
         match found.filter(|number| matches!(self.rows[number].table, Table::Dead | Table::History)) {
-            Some(number) => {
-                self.replay(number);
-                Ok(Answer::Replayed)
-            }
+            Some(number) => self.replay(number).map(Answer::Replayed),
             None => Err(Refused::NothingThere),
         }
     }
 
-    pub fn replay(&mut self, number: Number) {
+    pub fn replay(&mut self, number: Number) -> Result<Standing, Refused> {
+        self.check_place(number)?;
         let now = self.now;
         self.note(number, What::Replayed);
         let row = self.row(number);
@@ -217,6 +255,7 @@ impl Model {
             row.state.queue = None;
         }
         self.wait_until(number, now);
+        Ok(self.standing(number))
     }
 
     fn purge_one(&mut self, selected: &Selected) -> Reply {
@@ -240,10 +279,11 @@ impl Model {
         }
     }
 
-    fn forwarded(&mut self, key: &Key, refused: Option<String>) -> Reply {
+    fn forwarded(&mut self, key: &Key, journey: u64, refused: Option<String>) -> Reply {
         let Some(number) = self.find(key) else { return Err(Refused::NothingThere) };
-        let Phase::Forwarding { to, death, .. } = self.rows[&number].state.phase.clone() else {
-            return Err(Refused::NothingThere);
+        let (to, death) = match self.rows[&number].state.phase.clone() {
+            Phase::Forwarding { to, number, death } if number == journey => (to, death),
+            _ => return Err(Refused::NothingThere),
         };
         match refused {
             None => self.end(number, Ending::Forwarded),

@@ -18,7 +18,7 @@ use punctual_memory::MemoryStore;
 
 use crate::model::{Consumer, Model};
 use numbers::Numbers;
-use plan::{Act, Plan, Room};
+use plan::{Act, Ask, Plan, Room};
 
 pub const SHARD: ShardId = ShardId(0);
 
@@ -78,6 +78,8 @@ pub struct Pair {
     numbers: Numbers,
     /// Dead letters that wait to be carried to their topics.
     forwards: VecDeque<Forward>,
+    /// The model's number for each journey of the shard's.
+    journeys: BTreeMap<u64, u64>,
     /// The ids that forwarded dead letters got.
     forwarded: Vec<(Name, Name)>,
     /// When the shard wants to be woken.
@@ -107,6 +109,7 @@ impl Pair {
             leases: Vec::new(),
             numbers: Numbers::default(),
             forwards: VecDeque::new(),
+            journeys: BTreeMap::new(),
             forwarded: Vec::new(),
             wake: now,
         }
@@ -129,6 +132,22 @@ impl Pair {
             }
             Act::Alone(ask) => {
                 let commands = self.commands(std::slice::from_ref(ask));
+                self.jump(self.now, commands, &[]);
+            }
+            Act::Together(asks) => {
+                // Sweeps come after everything else that happens in their step; so do consumers, and what has waited
+                // for the end of a queue's deletion.
+                // What goes both with a topic and with a queue counts for one of them, whichever comes first to it.
+                let kind = asks.iter().find_map(Ask::deletes_topic);
+                let sweeps_come_last = self.model.consumers.is_empty() && kind != Some(false);
+                let sweeps = asks.iter().filter(|ask| ask.is_sweep() && sweeps_come_last);
+                let is_apart = |ask: &&Ask| ask.deletes_topic().is_none() || ask.deletes_topic() == kind;
+                // What a topic keeps of what its queue's deletion ends depends on when that comes to it.
+                let is_early = |ask: &&Ask| kind != Some(false) || !matches!(ask, Ask::PutTopic { .. });
+                let others = asks.iter().filter(|ask| !ask.is_sweep() && !ask.looks());
+                let others = others.filter(is_apart).filter(is_early);
+                let asks: Vec<Ask> = others.chain(sweeps).cloned().collect();
+                let commands = self.commands(&asks);
                 self.jump(self.now, commands, &[]);
             }
             Act::Jump(by) => self.pass(Millis(*by)),
@@ -190,6 +209,9 @@ impl Pair {
         let mut forwards = Vec::new();
         let mut events = Vec::new();
         let mut steps = 0;
+        // Where a deletion is cut short it goes on by itself: then any step is the end of something.
+        let goes_on = !requests.is_empty()
+            && requests.iter().all(|request| matches!(request.command, Command::DeleteTopic { .. }));
         loop {
             let requests = std::mem::take(&mut requests);
             let output = self.step(requests);
@@ -203,7 +225,7 @@ impl Pair {
                 batch: output.batch,
                 leases,
                 forwards: output.forwards,
-                after: None,
+                after: goes_on.then(|| Box::new(self.model.clone())),
             });
             self.wake = output.wake;
             steps += 1;
@@ -285,7 +307,7 @@ impl Pair {
 
     /// Carries dead letters to their topics, or says that they were refused.
     fn carry(&mut self, how: plan::Carrying) {
-        for Forward { key, task, id } in std::mem::take(&mut self.forwards) {
+        for Forward { key, journey, task, id } in std::mem::take(&mut self.forwards) {
             if how != plan::Carrying::Refuse {
                 let schedule = punctual_core::Schedule { task, id, id_is_new: false };
                 let command = Command::Schedule(Box::new(schedule));
@@ -294,8 +316,9 @@ impl Pair {
             }
             if how != plan::Carrying::Forget {
                 let refused = (how == plan::Carrying::Refuse).then(|| "no".to_owned());
-                let command = Command::Forwarded { key, refused };
-                self.jump(self.now, vec![(command.clone(), command)], &[]);
+                let word = |journey| Command::Forwarded { key: key.clone(), journey, refused: refused.clone() };
+                let for_model = self.journeys[&journey];
+                self.jump(self.now, vec![(word(journey), word(for_model))], &[]);
             }
         }
     }
@@ -371,6 +394,7 @@ impl Room {
         match self {
             Room::Plain | Room::Ample => ample,
             Room::Archived => ShardConfig { keeps_history: true, ..ample },
+            Room::Forgetful => ShardConfig { cache: 0, ..ample },
             Room::NoCache => ShardConfig { window: Millis(50), cache: 0, ..ample },
             Room::Tiny { cache } => ShardConfig { window: Millis(50), slice: 3, timers: 8, fires: 4, cache, ..ample },
         }
@@ -378,7 +402,7 @@ impl Room {
 
     /// Whether everything that is due fires in the first step, before its requests.
     fn fires_at_once(self) -> bool {
-        matches!(self, Room::Plain | Room::Ample | Room::Archived)
+        matches!(self, Room::Plain | Room::Ample | Room::Archived | Room::Forgetful)
     }
 
     /// Whether consumers may wait while time passes. With limits on how much fires in one step a

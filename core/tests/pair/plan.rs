@@ -15,7 +15,9 @@ pub enum Room {
     Ample,
     /// The same, and history stays until it is said that it may go.
     Archived,
-    /// Nothing that need not be is in memory.
+    /// The same, and nothing that need not be is in memory.
+    Forgetful,
+    /// Nothing that need not be is in memory, and rows are read ahead of their time.
     NoCache,
     /// Everything takes several steps.
     Tiny { cache: usize },
@@ -38,6 +40,8 @@ pub enum Act {
     Ask { after: u64, asks: Vec<Ask>, reserves: Vec<Reserving> },
     /// Work that takes several steps.
     Alone(Ask),
+    /// Deletions that overlap, and what others ask for in the same step; sweeps among them.
+    Together(Vec<Ask>),
     /// Time passes and nobody looks.
     Jump(u64),
     /// The clock is set back by so much.
@@ -329,7 +333,7 @@ fn put_queue() -> impl Strategy<Value = Ask> {
     let first = (0u8..4, prop_oneof![1 => Just(0u64), 9 => 1u64..300], max_lease, 0u32..4, short());
     let max_length = prop::option::weighted(0.4, (0u64..4, any::<bool>()));
     let dead_letter = prop::option::weighted(0.3, 0u8..3);
-    let dead_retention = prop::option::weighted(0.3, short().prop_map(|millis| millis.max(1)));
+    let dead_retention = prop::option::weighted(0.3, short());
     (first, max_length, dead_letter, dead_retention, any::<bool>()).prop_map(
         |((queue, lease, max_lease, attempts, wait), max_length, dead_letter, dead_retention, by_arrival)| {
             Ask::PutQueue {
@@ -413,9 +417,36 @@ fn long_ask() -> impl Strategy<Value = Ask> {
         2 => (0u8..3, short(), prop::option::of(any::<bool>()), dry()).prop_map(|(topic, last, cancelled, dry_run)| {
             Ask::ReplayHistory { topic, last, cancelled, dry_run }
         }),
+        3 => deletion(),
+    ]
+}
+
+fn deletion() -> impl Strategy<Value = Ask> {
+    prop_oneof![
         1 => (0u8..3, any::<bool>()).prop_map(|(topic, force)| Ask::DeleteTopic(topic, force)),
         2 => (0u8..4, any::<bool>()).prop_map(|(queue, force)| Ask::DeleteQueue(queue, force)),
     ]
+}
+
+impl Ask {
+    /// Whether it goes over many rows, after all else that happens in its step.
+    pub fn is_sweep(&self) -> bool {
+        matches!(self, Ask::CancelKey { .. } | Ask::ShiftKey { .. } | Ask::SweepDead { .. } | Ask::ReplayHistory { .. })
+    }
+
+    /// Whether what it deletes is a topic, not a queue; `None` if it deletes nothing.
+    pub fn deletes_topic(&self) -> Option<bool> {
+        match self {
+            Ask::DeleteTopic(..) => Some(true),
+            Ask::DeleteQueue(..) => Some(false),
+            _ => None,
+        }
+    }
+
+    /// Whether it asks for counts, which are right only when everything has come to rest.
+    pub fn looks(&self) -> bool {
+        matches!(self, Ask::Topics(_) | Ask::Queues(_) | Ask::Total | Ask::First(_) | Ask::Forecast(_))
+    }
 }
 
 fn reserving() -> impl Strategy<Value = Reserving> {
@@ -436,6 +467,8 @@ fn act(reopens: bool) -> impl Strategy<Value = Act> {
             Act::Ask { after, asks: vec![ask], reserves }
         }),
         4 => long_ask().prop_map(Act::Alone),
+        4 => prop::collection::vec(prop_oneof![3 => deletion(), 2 => long_ask(), 3 => ask()], 1..6)
+            .prop_map(Act::Together),
         5 => prop_oneof![20 => long(), 1 => Just(40 * DAY)].prop_map(Act::Jump),
         5 => long().prop_map(|by| Act::Walk(by.min(HOUR))),
         2 => prop_oneof![20 => long(), 1 => Just(40 * DAY)].prop_map(Act::Back),

@@ -107,7 +107,13 @@ impl Pair {
     }
 
     fn command(&self, ask: &Ask, number: u64) -> Option<(Command, Command)> {
-        if self.room == Room::Plain && ask.is_intricate() {
+        let is_out_of_place = match self.room {
+            Room::Plain => ask.is_intricate(),
+            // What is pushed out of a full queue dies in the step that follows at once.
+            Room::Forgetful => ask.looks(),
+            _ => false,
+        };
+        if is_out_of_place {
             return None;
         }
         let with_lease = |lease: &Index, command: &dyn Fn(punctual_core::Lease) -> Command| {

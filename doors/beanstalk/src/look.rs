@@ -84,11 +84,15 @@ impl Connection<'_> {
     }
 
     /// Brings back buried jobs, the oldest first; delayed ones if none is buried.
-    async fn kick(&mut self, tube: &Name, most: u32) -> Result<(), Error> {
+    async fn kick(&mut self, tube: &Name, limit: u32) -> Result<(), Error> {
         let mut kicked = 0;
         let mut listing = buried(tube);
-        if most > 0 && self.door.page(&listing, 1).await?.is_empty() {
+        // No more than are buried now: what a full queue pushes out meanwhile would go round in circles.
+        let buried = self.door.handle.queue(tube).await?.map_or(0, |queue| queue.counts.dead);
+        let mut most = limit.min(u32::try_from(buried).unwrap_or(u32::MAX));
+        if most == 0 {
             listing = self.door.delayed(tube);
+            most = limit;
         }
         while kicked < most {
             let together = KICKED_TOGETHER.min((most - kicked) as usize);
@@ -103,13 +107,14 @@ impl Connection<'_> {
         Ok(())
     }
 
-    /// Makes jobs ready; says how many of them are.
+    /// Makes jobs ready; says how many of them are: those for which there is no room stay what they are.
     async fn hasten(&self, tasks: &[TaskView]) -> Result<u32, Error> {
         let handle = &self.door.handle;
         let numbers = tasks.iter().map(|task| Number(self.door.id_of(task))).collect();
         let rows = handle.numbered(numbers, Bodies::Without).await?.into_iter().flatten();
         let outcomes = handle.act_many(rows.map(|found| Act::Hasten { row: found.row }).collect()).await;
-        Ok(outcomes.iter().filter(|outcome| **outcome == Ok(Done::Hastened)).count() as u32)
+        let is_ready = |outcome: &&Result<Done, Error>| matches!(outcome, Ok(Done::Hastened(Standing::Ready { .. })));
+        Ok(outcomes.iter().filter(is_ready).count() as u32)
     }
 
     async fn stats_job(&mut self, id: u64) -> Result<(), Error> {

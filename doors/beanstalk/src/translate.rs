@@ -1,6 +1,6 @@
 //! What the node says, in the words of the protocol.
 
-use punctual_core::{Name, Refused};
+use punctual_core::{Name, Refused, Standing};
 use punctual_node::{Done, Error, Handle, Settled};
 
 use crate::answer::{Output, Word};
@@ -32,7 +32,9 @@ pub(crate) fn tell(deed: Deed, outcome: Result<Done, Error>, handle: &Handle, he
             output.inserted(handle.number(&tube, &scheduled.id, scheduled.number).0);
         }
         Ok(Done::Removed(_)) => output.word(Word::Deleted),
-        Ok(Done::Hastened) => output.word(Word::Kicked),
+        Ok(Done::Hastened(Standing::Ready { .. })) => output.word(Word::Kicked),
+        // A full queue has pushed it out at once.
+        Ok(Done::Hastened(_)) => output.word(Word::NotFound),
         Ok(Done::Settled(Settled::Released(_))) => output.word(Word::Released),
         Ok(Done::Settled(Settled::Rejected)) => output.word(Word::Buried),
         Ok(Done::Settled(Settled::Extended(_))) => output.word(Word::Touched),
@@ -46,7 +48,7 @@ pub(crate) fn word_for(error: &Error) -> Word {
     match error {
         Error::Refused(refused) => match refused {
             Refused::BodyTooLarge { .. } | Refused::HeadersTooLarge { .. } => Word::JobTooBig,
-            Refused::TopicPaused(_) => Word::Draining,
+            Refused::TopicPaused(_) | Refused::BeingDeleted(_) => Word::Draining,
             Refused::RateLimited { .. } | Refused::QueueFull(_) => Word::OutOfMemory,
             Refused::LeaseLost { .. } | Refused::NothingThere => Word::NotFound,
             Refused::NoSuchTopic(_) | Refused::NoSuchQueue(_) => Word::NotFound,

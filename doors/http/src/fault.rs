@@ -130,7 +130,10 @@ impl From<Error> for Fault {
                 problem.standing = standing;
             }
             Error::Refused(Refused::RateLimited { retry_after, .. }) => problem.retry_after = Some(Span(retry_after.0)),
-            Error::Overloaded | Error::Stopping | Error::Unavailable(_) | Error::Refused(Refused::QueueFull(_)) => {
+            Error::Overloaded
+            | Error::Stopping
+            | Error::Unavailable(_)
+            | Error::Refused(Refused::QueueFull(_) | Refused::BeingDeleted(_)) => {
                 problem.retry_after = Some(Span::from_secs(1));
             }
             Error::Refused(_) | Error::Full(_) => {}
@@ -149,7 +152,10 @@ fn status_of(error: &Error) -> StatusCode {
             }
             Refused::RateLimited { .. } | Refused::QueueFull(_) => StatusCode::TOO_MANY_REQUESTS,
             Refused::NoSuchTopic(_) | Refused::NoSuchQueue(_) | Refused::NothingThere => StatusCode::NOT_FOUND,
-            Refused::TopicPaused(_) | Refused::NotEmpty { .. } | Refused::LeaseLost { .. } => StatusCode::CONFLICT,
+            Refused::TopicPaused(_)
+            | Refused::BeingDeleted(_)
+            | Refused::NotEmpty { .. }
+            | Refused::LeaseLost { .. } => StatusCode::CONFLICT,
         },
         Error::Overloaded | Error::Unavailable(_) | Error::Stopping => StatusCode::SERVICE_UNAVAILABLE,
         Error::Full(_) => StatusCode::INSUFFICIENT_STORAGE,

@@ -2,7 +2,7 @@
 
 use punctual_core::store::{Bodies, ShardId};
 use punctual_core::view::{self, RowView};
-use punctual_core::{Answer, Command, Delivery, Ending, First, Lease, Name, RowId, Scheduled, Take, Task};
+use punctual_core::{Answer, Command, Delivery, Ending, First, Lease, Name, RowId, Scheduled, Standing, Take, Task};
 
 use super::consume::{Settle, Settled};
 use super::{Handle, Sent, answered};
@@ -41,8 +41,8 @@ pub enum Done {
     Settled(Settled),
     /// The row has ended so.
     Removed(Ending),
-    /// The row is available.
-    Hastened,
+    /// The row stands here now: available, unless a full queue has pushed it out.
+    Hastened(Standing),
 }
 
 /// Acts that are under way.
@@ -159,7 +159,7 @@ fn done(outcome: Outcome) -> Result<Done, Error> {
     match outcome? {
         Answer::Scheduled(scheduled) => Ok(Done::Scheduled(scheduled)),
         Answer::Removed(ending) => Ok(Done::Removed(ending)),
-        Answer::Hastened => Ok(Done::Hastened),
+        Answer::Hastened(standing) => Ok(Done::Hastened(standing)),
         settled => Settled::of(Ok(settled)).map(Done::Settled),
     }
 }

@@ -2,8 +2,8 @@
 
 use punctual_core::store::ShardId;
 use punctual_core::{
-    Answer, Command, Ending, Matching, Name, Reschedule, Ruling, Schedule, Scheduled, Scope, Selected, Shift, Sweep,
-    SweepAction, Swept, Task, TimeRange, Timestamp,
+    Answer, Command, Ending, Matching, Name, Reschedule, Ruling, Schedule, Scheduled, Scope, Selected, Shift, Standing,
+    Sweep, SweepAction, Swept, Task, TimeRange, Timestamp,
 };
 
 use super::{Handle, answered};
@@ -68,11 +68,11 @@ impl Handle {
         self.sweep(Sweep { matching, within: Scope::ALL, action: SweepAction::Shift(shift), dry_run }).await
     }
 
-    /// Hands a dead letter or a finished task out again.
-    pub async fn replay(&self, selected: Selected) -> Result<(), Error> {
+    /// Hands a dead letter or a finished task out again; says where it stands then.
+    pub async fn replay(&self, selected: Selected) -> Result<Standing, Error> {
         self.counted(self.shared.check_room())?;
         let shard = self.shard_of(&selected.topic, &selected.id);
-        answered!(self.ask(shard, Command::Replay(selected)).await, Answer::Replayed => ())
+        answered!(self.ask(shard, Command::Replay(selected)).await, Answer::Replayed(standing) => standing)
     }
 
     /// Removes a dead letter.

@@ -168,7 +168,10 @@ pub fn swept_in_words(swept: &Swept, one: &str, done: &str) -> String {
     if swept.too_late > 0 {
         text.push_str(&format!(", {} too late", super::output::grouped(swept.too_late)));
     }
-    if swept.matched != swept.changed + swept.too_late {
+    if swept.no_room > 0 {
+        text.push_str(&format!(", no room for {}: the queue is full", super::output::grouped(swept.no_room)));
+    }
+    if swept.matched != swept.changed + swept.too_late + swept.no_room {
         text.push_str(&format!(", {} matched", super::output::grouped(swept.matched)));
     }
     text
@@ -180,9 +183,12 @@ mod tests {
 
     #[test]
     fn a_sweep_says_what_was_too_late() {
-        let swept = Swept { matched: 7, changed: 5, too_late: 2 };
+        let swept = Swept { matched: 7, changed: 5, too_late: 2, no_room: 0 };
         assert_eq!(swept_in_words(&swept, "task", "cancelled"), "5 tasks cancelled, 2 too late");
-        let swept = Swept { matched: 1, changed: 1, too_late: 0 };
+        let swept = Swept { matched: 1, changed: 1, too_late: 0, no_room: 0 };
         assert_eq!(swept_in_words(&swept, "task", "moved"), "1 task moved");
+        let swept = Swept { matched: 3, changed: 1, too_late: 0, no_room: 2 };
+        let words = "1 dead letter replayed, no room for 2: the queue is full";
+        assert_eq!(swept_in_words(&swept, "dead letter", "replayed"), words);
     }
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use punctual_wire::{Ending, EndingChoice, First, List, Selection, Swept};
+use punctual_wire::{Ending, EndingChoice, First, List, Selection, Standing, Swept};
 
 use super::change::swept_in_words;
 use super::confirm::confirm;
@@ -232,12 +232,14 @@ impl Sweep {
     }
 
     async fn run_one(self, topic: &str, id: &str, queue: Option<&str>, mut session: Session) -> Result<(), Failure> {
-        match self {
-            Sweep::PurgeDead => session.client.purge(topic, id, queue).await?,
-            Sweep::ReplayDead | Sweep::ReplayHistory => session.client.replay(topic, id, queue).await?,
+        let standing = match self {
+            Sweep::PurgeDead => session.client.purge(topic, id, queue).await.map(|()| None)?,
+            Sweep::ReplayDead | Sweep::ReplayHistory => Some(session.client.replay(topic, id, queue).await?),
         };
-        let swept = Swept { matched: 1, changed: 1, too_late: 0 };
-        session.output.either(&swept, || format!("{} {topic} {id}", self.done()))
+        let is_dead = matches!(standing, Some(Standing::Dead { .. }));
+        let swept = Swept { matched: 1, changed: u64::from(!is_dead), too_late: 0, no_room: u64::from(is_dead) };
+        let pushed_out = if is_dead { ", and pushed out again: the queue is full" } else { "" };
+        session.output.either(&swept, || format!("{} {topic} {id}{pushed_out}", self.done()))
     }
 }
 

@@ -147,7 +147,8 @@ impl Context<'_> {
             (Command::Replay(_), reply) => {
                 let over = row.filter(|row| matches!(row.state.phase, Phase::Dead(_) | Phase::Finished(_)));
                 match (reply, over) {
-                    (Ok(Answer::Replayed), Some(row)) => vec![self.replayed(row)],
+                    (Ok(Answer::Replayed(standing)), Some(row)) => self.stands(vec![self.replayed(row)], standing),
+                    (Err(Refused::QueueFull(_)), Some(row)) if self.may_be_full(row) => unchanged(),
                     (Err(Refused::NothingThere), None) => unchanged(),
                     (Err(Refused::NothingThere), Some(_)) if self.is_closing() => unchanged(),
                     _ => Vec::new(),
@@ -161,8 +162,12 @@ impl Context<'_> {
                     _ => Vec::new(),
                 }
             }
-            (Command::Forwarded { refused, .. }, Ok(_)) => {
-                row.map(|row| self.forwarded(row, refused.is_some())).unwrap_or_default()
+            (Command::Forwarded { journey, refused, .. }, Ok(_)) => {
+                row.map(|row| self.forwarded(row, *journey, refused.is_some())).unwrap_or_default()
+            }
+            (Command::Forwarded { journey, .. }, Err(Refused::NothingThere)) => {
+                let is_meant = row.is_some_and(|row| row.is_on_journey(*journey));
+                if is_meant { Vec::new() } else { unchanged() }
             }
             (_, Err(_)) => unchanged(),
             _ => Vec::new(),

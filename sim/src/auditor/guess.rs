@@ -141,6 +141,11 @@ impl Candidate {
         matches!(self.state.phase, Phase::Leased { token: held, .. } if Some(held) == token)
     }
 
+    /// Whether it is a dead letter on this journey, as far as its number is known.
+    pub fn is_on_journey(&self, journey: u64) -> bool {
+        matches!(self.state.phase, Phase::Forwarding { number, .. } if number == journey || number == 0)
+    }
+
     /// Its attempts count from zero; what was before is its past.
     pub fn begin_anew(&mut self) {
         let (attempts, failures) = (self.state.attempts, self.state.failures);

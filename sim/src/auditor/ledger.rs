@@ -20,20 +20,40 @@ pub struct Ledger {
     pub(super) settings: Settings,
     /// Sweeps that have begun and were not answered.
     pub(super) sweeps: BTreeMap<Tag, Sweeping>,
-    /// Deletions that have begun and were not answered.
-    pub(super) deletions: BTreeMap<Tag, Deletion>,
-    /// Topics of which a part may be gone because their deletion was cut short.
-    pub(super) maimed: BTreeSet<Name>,
+    /// Deletions that have begun and are not over, whoever waits for them.
+    pub(super) deletions: BTreeSet<Deletion>,
     pub(super) tokens: BTreeSet<u64>,
     /// The last step that took effect.
     pub(super) last: Option<(Fence, u64)>,
 }
 
 /// A deletion that is under way.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Deletion {
     Topic(Name),
     Queue(Name),
+}
+
+impl Deletion {
+    /// The deletion that a row of settings says has begun.
+    fn noted(key: &Key) -> Option<Deletion> {
+        (key.id() == "closing").then(|| Deletion::of(key))
+    }
+
+    /// The deletion that is over with a change.
+    fn ended(change: &Change) -> Option<Deletion> {
+        match change {
+            Change::Remove { place } if is_settings(change) && place.key.id().is_empty() => {
+                Some(Deletion::of(&place.key))
+            }
+            _ => None,
+        }
+    }
+
+    fn of(key: &Key) -> Deletion {
+        let name = |text: &str| Name::new(text).expect("it was stored as a name");
+        if key.topic().is_empty() { Deletion::Queue(name(key.queue())) } else { Deletion::Topic(name(key.topic())) }
+    }
 }
 
 /// A sweep that is under way.
@@ -151,38 +171,30 @@ impl Ledger {
     /// Sweeps and deletions begin.
     pub(super) fn begin_jobs(&mut self, record: &StepRecord) {
         for (tag, command) in &record.requests {
-            match command {
-                Command::Sweep(sweep) => {
-                    let mut sweep = sweep.clone();
-                    // However many steps it takes, a delay counts from when it was asked for.
-                    if let SweepAction::Shift(shift @ Shift::In(_)) = &mut sweep.action {
-                        *shift = Shift::To(shift.apply(Timestamp::ZERO, record.now, record.counts_from(*tag)));
-                    }
-                    self.begin_sweep(*tag, &sweep);
+            if let Command::Sweep(sweep) = command {
+                let mut sweep = sweep.clone();
+                // However many steps it takes, a delay counts from when it was asked for.
+                if let SweepAction::Shift(shift @ Shift::In(_)) = &mut sweep.action {
+                    *shift = Shift::To(shift.apply(Timestamp::ZERO, record.now, record.counts_from(*tag)));
                 }
-                // Refused at once if there is something and it was not forced.
-                Command::DeleteTopic { name, .. } if !matches!(record.answers.get(tag), Some(Err(_))) => {
-                    self.deletions.insert(*tag, Deletion::Topic(name.clone()));
-                    self.maimed.insert(name.clone());
-                }
-                Command::DeleteQueue { name, .. } if !matches!(record.answers.get(tag), Some(Err(_))) => {
-                    self.deletions.insert(*tag, Deletion::Queue(name.clone()));
-                }
-                _ => {}
+                self.begin_sweep(*tag, &sweep);
             }
         }
+        // A deletion is noted when it begins; one that has nothing to clear away is over at once.
+        self.deletions.extend(record.changes().iter().filter_map(|change| match change {
+            Change::Insert { row, .. } if is_settings(change) => Deletion::noted(&row.key),
+            _ => Deletion::ended(change),
+        }));
     }
 
-    /// Deletions that were answered in this step: nothing of theirs may be there any more.
+    /// Deletions that are over with this step: nothing of theirs may be there any more. And none that somebody was
+    /// told of goes on.
     pub(super) fn end_deletions(&mut self, record: &StepRecord) -> Option<String> {
-        let ended: Vec<Tag> = self.deletions.keys().filter(|tag| record.answers.contains_key(tag)).copied().collect();
-        for deletion in ended.iter().filter_map(|tag| self.deletions.remove(tag)) {
+        for deletion in record.changes().iter().filter_map(Deletion::ended) {
+            self.deletions.remove(&deletion);
             self.settings.forget(&deletion);
             let left = match &deletion {
-                Deletion::Topic(name) => {
-                    self.maimed.remove(name);
-                    self.rows.keys().find(|key| key.topic() == name.as_str())
-                }
+                Deletion::Topic(name) => self.rows.keys().find(|key| key.topic() == name.as_str()),
                 Deletion::Queue(name) => {
                     let here = |row: &Shadow| row.table != Table::History && row.state.queue.as_ref() == Some(name);
                     let waits_again = |row: &Shadow| row.is_waiting();
@@ -190,10 +202,17 @@ impl Ledger {
                 }
             };
             if let Some(key) = left {
-                return Some(format!("{deletion:?} was answered, but {key:?} is still there"));
+                return Some(format!("{deletion:?} is over, but {key:?} is still there"));
             }
         }
-        None
+        let told = record.requests.iter().filter(|(tag, _)| matches!(record.answers.get(tag), Some(Ok(_))));
+        let told = told.filter_map(|(_, command)| match command {
+            Command::DeleteTopic { name, .. } => Some(Deletion::Topic(name.clone())),
+            Command::DeleteQueue { name, .. } => Some(Deletion::Queue(name.clone())),
+            _ => None,
+        });
+        let goes_on = told.into_iter().find(|deletion| self.deletions.contains(deletion));
+        goes_on.map(|deletion| format!("{deletion:?} was answered, but goes on"))
     }
 
     /// A sweep begins.
@@ -232,7 +251,8 @@ impl Ledger {
 
     /// What is wrong between a task that was broadcast and its deliveries.
     pub(super) fn family_trouble(&self, task: &Key) -> Option<String> {
-        if self.maimed.contains(task.topic()) {
+        // It is cleared away row by row.
+        if self.deletions.iter().any(|deletion| matches!(deletion, Deletion::Topic(name) if **name == *task.topic())) {
             return None;
         }
         let row = self.rows.get(task);

@@ -148,7 +148,7 @@ impl Auditor {
                 queue_after: now_there.and_then(|row| row.state.queue.clone()),
                 due_after: now_there.map(|row| row.state.due),
                 sweeps: ledger.sweeps.values().map(|sweeping| &sweeping.sweep).collect(),
-                deletions: ledger.deletions.values().collect(),
+                deletions: ledger.deletions.iter().collect(),
             };
             let task = key.of_task();
             // What was handed out and deleted in one step had the body that it had before.
@@ -197,7 +197,7 @@ impl Auditor {
         let born = task.filter(is_spread).filter(|_| before.is_none() && !key.queue().is_empty());
         let born = born.map(|task| context.born(guess::Candidate::of(task)));
         let mut guesses: Vec<Guess> = [Guess::of(before)].into_iter().chain(born.clone()).collect();
-        guesses = context.closure(guesses);
+        guesses = context.cleared(context.closure(guesses));
         for (tag, command) in &record.requests {
             let about = subject(command);
             let concerns =
@@ -211,7 +211,7 @@ impl Auditor {
                 let what = format!("{command:?} was answered {reply:?}, but the row can only be one of {guesses:?}");
                 return Err((answers::promise_of(command, reply), subject_text, what));
             }
-            guesses = context.closure(next.into_iter().chain(born.clone()).collect());
+            guesses = context.cleared(context.closure(next.into_iter().chain(born.clone()).collect()));
         }
         guesses = context.jobs(guesses);
         for (tag, delivery) in record.served().filter(|(_, delivery)| delivery.lease.key == *key) {
@@ -279,11 +279,10 @@ impl Auditor {
         }
     }
 
-    /// A shard was opened anew: sweeps and deletions that had not ended are forgotten.
+    /// A shard was opened anew: sweeps that had not ended are forgotten. Deletions go on.
     pub fn reopened(&mut self, shard: ShardId) {
         if let Some(ledger) = self.ledgers.get_mut(&shard) {
             ledger.sweeps.clear();
-            ledger.deletions.clear();
         }
     }
 

@@ -39,12 +39,17 @@ impl Context<'_> {
         let dead = row.filter(|row| matches!(row.state.phase, Phase::Dead(_)));
         let early = row.filter(|row| row.is_waiting() && row.latest > self.now);
         match (reply, dead, early) {
-            (Ok(Answer::Hastened), Some(row), _) => vec![self.replayed(row)],
-            (Ok(Answer::Hastened), _, Some(row)) => {
+            (Ok(Answer::Hastened(standing)), Some(row), _) => self.stands(vec![self.replayed(row)], standing),
+            (Ok(Answer::Hastened(standing)), _, Some(row)) => {
                 let mut row = row.clone();
                 row.keep_delay();
                 row.state.past_mut().replays += 1;
-                vec![self.shifted(&row, Shift::In(Millis::ZERO), None, self.now)]
+                self.stands(vec![self.shifted(&row, Shift::In(Millis::ZERO), None, self.now)], standing)
+            }
+            (Err(Refused::QueueFull(_)), Some(row), _) | (Err(Refused::QueueFull(_)), _, Some(row))
+                if self.may_be_full(row) =>
+            {
+                vec![guess.clone()]
             }
             (Err(Refused::NothingThere), None, None) => vec![guess.clone()],
             (Err(Refused::NothingThere), ..) if guess.is_unnumbered() => vec![guess.clone()],
@@ -68,6 +73,7 @@ impl Context<'_> {
             (Err(Refused::NothingThere), Some(_)) if guess.is_unnumbered() => vec![guess.clone()],
             (Err(Refused::NothingThere), Some(row)) if self.has_no_queue(row) => vec![guess.clone()],
             (Err(Refused::NothingThere), Some(_)) if dead.is_some() && self.is_closing() => vec![guess.clone()],
+            (Err(Refused::BeingDeleted(_)), Some(row)) if self.has_no_queue(row) => vec![guess.clone()],
             _ => Vec::new(),
         }
     }

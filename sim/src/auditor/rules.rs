@@ -3,13 +3,14 @@
 
 use punctual_core::store::{Key, Table};
 use punctual_core::{
-    Back, Death, Ending, Millis, Name, Phase, QueueSettings, Reason, Retry, Revoke, Shift, State, Sweep, SweepAction,
-    Timestamp, TopicSettings, Undone,
+    Back, Death, Ending, Millis, Name, Phase, QueueSettings, Reason, Retry, Revoke, Shift, Standing, State, Sweep,
+    SweepAction, Timestamp, TopicSettings, Undone,
 };
 use punctual_core::{Matching, Schedule};
 
 use super::guess::{Body, Candidate, Guess};
 use super::ledger::{Deletion, Settings};
+use super::standing::is_true;
 
 /// How long a dead letter on its way waits for word.
 const PATIENCE: (Millis, Millis) = (Millis::from_secs(60), Millis::from_hours(6));
@@ -91,6 +92,17 @@ impl Context<'_> {
         guesses
     }
 
+    /// What deletions may have done. They take effect when somebody asks for a row, or when they come to it.
+    pub fn cleared(&self, guesses: Vec<Guess>) -> Vec<Guess> {
+        let rows = guesses.iter().filter_map(|guess| match guess {
+            Guess::Row(row) => Some(row),
+            Guess::Gone => None,
+        });
+        let gone = rows.flat_map(|row| self.deletions.iter().flat_map(|deletion| self.deleted(row, deletion)));
+        let gone: Vec<Guess> = gone.collect();
+        self.closure(guesses.into_iter().chain(gone).collect())
+    }
+
     /// What a deletion may do to a row.
     fn deleted(&self, row: &Candidate, deletion: &Deletion) -> Vec<Guess> {
         match deletion {
@@ -160,10 +172,6 @@ impl Context<'_> {
         }
         if self.likely_queues(row).iter().any(|queue| queue.max_length.is_some()) {
             next.extend(self.die(row, Reason::PushedOut));
-        }
-        if self.deletions.iter().any(|deletion| matches!(deletion, Deletion::Queue(_))) {
-            // The only queue that takes it may be the one that goes.
-            next.extend(self.die(row, Reason::Unrouted));
         }
         if self.is_part() || row.state.queue.is_some() {
             return;
@@ -373,7 +381,21 @@ impl Context<'_> {
         self.die(&row, Reason::Rejected)
     }
 
-    pub fn forwarded(&self, row: &Candidate, refused: bool) -> Vec<Guess> {
+    /// What may have become of a row, as far as it stands where it was told to stand.
+    pub fn stands(&self, guesses: Vec<Guess>, standing: &Standing) -> Vec<Guess> {
+        let fits = |guess: &Guess| matches!(guess, Guess::Row(row) if is_true(standing, row, self.now));
+        self.closure(guesses).into_iter().filter(fits).collect()
+    }
+
+    /// Whether there may be no room for a row that is to be ready.
+    pub fn may_be_full(&self, row: &Candidate) -> bool {
+        self.likely_queues(row).iter().any(|queue| queue.max_length.is_some())
+    }
+
+    pub fn forwarded(&self, row: &Candidate, journey: u64, refused: bool) -> Vec<Guess> {
+        if !row.is_on_journey(journey) {
+            return Vec::new();
+        }
         match &row.state.phase {
             Phase::Forwarding { death, .. } if refused => vec![self.bury(row, death.clone())],
             Phase::Forwarding { .. } => self.end(row, Ending::Forwarded),

@@ -19,8 +19,8 @@ use crate::translate;
 
 /// What a sweep did, on the wire.
 pub(super) fn swept(swept: Swept) -> Response {
-    let Swept { matched, changed, too_late } = swept;
-    json(StatusCode::OK, &wire::Swept { matched, changed, too_late })
+    let Swept { matched, changed, too_late, no_room } = swept;
+    json(StatusCode::OK, &wire::Swept { matched, changed, too_late, no_room })
 }
 
 /// List the tasks of a key, in the order in which they were scheduled.

@@ -330,17 +330,17 @@ fn select(caller: &Caller, topic: Name, id: Name, of: &OfQueue) -> Result<(Selec
 /// Hand a dead letter or a finished task out again.
 #[utoipa::path(post, operation_id = "replay_task", path = "/v1/tasks/{topic}/{id}/replay", tag = "tasks",
     params(("topic" = wire::Name, Path, description = "Its topic."), ("id" = wire::Name, Path, description = "Its id."), OfQueue),
-    responses((status = 204, description = "It is available again.")))]
+    responses((status = 200, description = "Where it stands now.", body = wire::Replayed)))]
 pub(crate) async fn replay(
     State(app): State<Shared>,
     caller: Caller,
     Names([topic, id]): Names<2>,
     Query(of): Query<OfQueue>,
-) -> Result<StatusCode, Fault> {
+) -> Result<Response, Fault> {
     let (selected, subject) = select(&caller, topic, id, &of)?;
-    app.handle.replay(selected).await?;
+    let standing = translate::standing(app.handle.replay(selected).await?);
     caller.audit("replay", &subject);
-    Ok(StatusCode::NO_CONTENT)
+    Ok(json(StatusCode::OK, &wire::Replayed { standing }))
 }
 
 /// End the lease on a delivery, whoever holds it: for its consumer it is lost.

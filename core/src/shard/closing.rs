@@ -1,0 +1,263 @@
+//! Deletions of topics and queues.
+//!
+//! A deletion takes effect in the step in which it is asked for: whoever asks for something that the topic or queue
+//! held finds it gone from then on. The rows are cleared away page by page (`sweep.rs`), so that nothing else waits;
+//! a mark among the settings makes that go on after a crash. Who asks for the same again meanwhile joins in.
+//!
+//! **Invariant**: what is being deleted stays in the directory until its one job is over. So a job never meets
+//! another topic or queue of the same name.
+
+use super::counts::kinds;
+use super::desk::{Resident, Slot};
+use super::directory::{Closing, QueueIndex, TopicIndex};
+use super::open::{encode_setting, queue_key, queue_mark, topic_key, topic_mark};
+use super::sweep::{Job, Work};
+use super::{Closed, Shard};
+use crate::answer::{Answer, Refused};
+use crate::command::Command;
+use crate::name::Name;
+use crate::state::{Ending, Phase};
+use crate::store::{Key, Table, TallyKind};
+use crate::time::Timestamp;
+
+impl<R> Shard<R> {
+    pub(super) fn delete_topic(&mut self, name: &Name, force: bool, reply: R) {
+        let Some(index) = self.directory.topic_index(name) else {
+            return self.answers.push((reply, Err(Refused::NoSuchTopic(name.clone()))));
+        };
+        if self.directory.topic(index).closing.is_some() {
+            return self.join_deletion(Closed::Topic(index), reply);
+        }
+        // History alone does not hold a topic: it goes with it.
+        let history = self.directory.topic(index).count(TallyKind::History) + self.touched_history(index);
+        let rows = self.topic_holds(index) - history;
+        if rows > 0 && !force {
+            return self.answers.push((reply, Err(Refused::NotEmpty { name: name.clone(), rows })));
+        }
+        self.settings.insert(topic_mark(name), Some(encode_setting(&self.now)));
+        self.begin_deletion(Closed::Topic(index), name, self.now, vec![reply]);
+    }
+
+    pub(super) fn delete_queue(&mut self, name: &Name, force: bool, reply: R) {
+        let Some(index) = self.directory.queue_index(name) else {
+            return self.answers.push((reply, Err(Refused::NoSuchQueue(name.clone()))));
+        };
+        if self.directory.queue(index).closing.is_some() {
+            return self.join_deletion(Closed::Queue(index), reply);
+        }
+        let rows = self.queue_holds(index);
+        if rows > 0 && !force {
+            return self.answers.push((reply, Err(Refused::NotEmpty { name: name.clone(), rows })));
+        }
+        if force {
+            self.settings.insert(queue_mark(name), Some(encode_setting(&self.now)));
+            return self.begin_deletion(Closed::Queue(index), name, self.now, vec![reply]);
+        }
+        // What waits for its next attempt is not in the queue: it goes where its topic feeds then.
+        self.directory.close_queue(index, Closing::new(self.now, false));
+        self.directory.reroute_to(name);
+        self.close_queue(index);
+        self.answers.push((reply, Ok(Answer::Deleted(0))));
+    }
+
+    /// Begins to clear away, or goes on with it after the shard was opened anew.
+    pub(super) fn begin_deletion(&mut self, what: Closed, name: &Name, since: Timestamp, replies: Vec<R>) {
+        let closing = Closing::new(since, true);
+        match what {
+            Closed::Topic(index) => self.directory.close_topic(index, closing),
+            Closed::Queue(index) => {
+                self.directory.close_queue(index, closing);
+                self.directory.reroute_to(name);
+            }
+        }
+        self.jobs.push(Job::new(Work::delete(what, name.clone()), replies, self.numbers.next_row(), self.now));
+    }
+
+    /// Somebody asks for a deletion that is under way: it is answered when that is over.
+    fn join_deletion(&mut self, what: Closed, reply: R) {
+        match self.jobs.iter_mut().find(|job| job.deletes() == Some(what)) {
+            Some(job) => job.replies.push(reply),
+            // It held nothing and goes at the end of this step.
+            None => self.answers.push((reply, Ok(Answer::Deleted(0)))),
+        }
+    }
+
+    /// How many rows a topic holds, changes of this step included: those are counted at its end.
+    fn topic_holds(&self, index: TopicIndex) -> u64 {
+        let topic = self.directory.topic(index);
+        let all = [TallyKind::Waiting, TallyKind::TopicLeased, TallyKind::TopicDead, TallyKind::History];
+        let counted = all.into_iter().map(|kind| topic.count(kind)).sum::<u64>();
+        // A task that was broadcast counts as its deliveries do.
+        counted + self.touched_where(|row| row.topic == index && kinds(row.table, &row.state.phase).is_some())
+    }
+
+    fn touched_history(&self, index: TopicIndex) -> u64 {
+        self.touched_where(|row| row.topic == index && row.table == Table::History)
+    }
+
+    /// How many deliveries and dead letters a queue holds, changes of this step included.
+    fn queue_holds(&self, index: QueueIndex) -> u64 {
+        let queue = self.directory.queue(index);
+        let counted = queue.waiting() + queue.count(TallyKind::QueueLeased) + queue.count(TallyKind::QueueDead);
+        counted
+            + self.touched_where(|row| {
+                let counts = row.table == Table::Dead || (row.table == Table::Live && !row.is_waiting());
+                counts && row.state.queue.as_ref() == Some(&queue.name)
+            })
+    }
+
+    fn touched_where(&self, matches: impl Fn(&Resident) -> bool) -> u64 {
+        let touched = self.desk.touched().iter().map(|slot| &self.desk[*slot]);
+        touched.filter(|row| !row.gone && matches(row)).count() as u64
+    }
+
+    /// Whether there is something left of what is being deleted.
+    pub(super) fn holds(&self, what: Closed) -> bool {
+        match what {
+            Closed::Topic(index) => self.topic_holds(index) > 0,
+            Closed::Queue(index) => self.queue_holds(index) > 0,
+        }
+    }
+
+    /// Everything it held is gone: now it goes itself. Says how much there was.
+    pub(super) fn end_deletion(&mut self, what: Closed) -> u64 {
+        match what {
+            Closed::Topic(index) => self.close_topic(index),
+            Closed::Queue(index) => self.close_queue(index),
+        }
+        self.closing_mut(what).gone
+    }
+
+    fn close_topic(&mut self, index: TopicIndex) {
+        let topic = self.directory.topic(index);
+        let (name, history) = (topic.name.clone(), topic.settings.history);
+        self.settings.insert(topic_key(&name), None);
+        self.settings.insert(topic_mark(&name), None);
+        self.history.drop(history);
+        self.rates.push((name.clone(), None));
+        self.gone.push(name);
+        self.closed.insert(Closed::Topic(index));
+    }
+
+    fn close_queue(&mut self, index: QueueIndex) {
+        let (name, settings) = (self.directory.queue(index).name.clone(), self.directory.queue(index).settings.clone());
+        self.settings.insert(queue_key(&name), None);
+        self.settings.insert(queue_mark(&name), None);
+        self.end_pause(&name, &settings);
+        self.end_retention(&settings);
+        self.limited.remove(&name);
+        self.gone_queues.push(name.clone());
+        self.forgotten.insert(name);
+        self.closed.insert(Closed::Queue(index));
+    }
+
+    fn closing_mut(&mut self, what: Closed) -> &mut Closing {
+        let closing = match what {
+            Closed::Topic(index) => &mut self.directory.topic_mut(index).closing,
+            Closed::Queue(index) => &mut self.directory.queue_mut(index).closing,
+        };
+        closing.as_mut().expect("it is being deleted")
+    }
+
+    /// The deletion that a row goes with.
+    pub(super) fn going(&self, slot: Slot) -> Option<Closed> {
+        if self.directory.is_at_rest() {
+            return None;
+        }
+        let row = &self.desk[slot];
+        if self.directory.topic(row.topic).closing.is_some() {
+            return Some(Closed::Topic(row.topic));
+        }
+        if !matches!(row.table, Table::Live | Table::Dead) {
+            return None;
+        }
+        let named = || row.state.queue.as_ref().and_then(|queue| self.directory.queue_index(queue));
+        let queue = row.ready_in.or_else(named)?;
+        let is_forced = self.directory.queue(queue).closing.as_ref().is_some_and(|closing| closing.is_forced);
+        is_forced.then_some(Closed::Queue(queue))
+    }
+
+    /// Clears a row away if it goes with a deletion. One of several deliveries needs its task at hand for that.
+    pub(super) fn clear_up(&mut self, slot: Slot) -> bool {
+        let Some(what) = self.going(slot) else { return false };
+        match what {
+            Closed::Topic(_) => {
+                self.closing_mut(what).gone += u64::from(!self.desk[slot].is_part());
+                self.erase_family(slot);
+            }
+            Closed::Queue(_) => {
+                self.closing_mut(what).gone += 1;
+                match self.desk[slot].table {
+                    Table::Dead => self.purge(slot),
+                    _ => self.end(slot, Ending::Cancelled),
+                }
+            }
+        }
+        true
+    }
+
+    /// Removes a row and, if it is a task that was broadcast, those of its deliveries that are at hand: none of them
+    /// is to be left without its task.
+    fn erase_family(&mut self, slot: Slot) {
+        for key in self.open_part_keys(slot) {
+            if let Some(part) = self.desk.by_key(&key) {
+                self.erase(part);
+            }
+        }
+        self.erase(slot);
+    }
+
+    /// The keys of the deliveries of a task that was broadcast, as far as they are not finished.
+    fn open_part_keys(&self, slot: Slot) -> Vec<Key> {
+        let row = &self.desk[slot];
+        let Phase::Spread(parts) = &row.state.phase else { return Vec::new() };
+        let open = parts.iter().filter(|part| part.finished.is_none());
+        open.map(|part| row.key.in_queue(&part.queue)).collect()
+    }
+
+    /// Before something is done to a row or said of it: what of it, its task and its deliveries goes with a deletion
+    /// is cleared away, so that the answer is as if the deletion were over.
+    pub(super) fn clear_up_before(&mut self, command: &Command) {
+        if self.directory.is_at_rest() {
+            return;
+        }
+        let Some(key) = subject(command) else { return };
+        let task = self.desk.by_key(&key.of_task());
+        let parts = task.map(|task| self.open_part_keys(task)).unwrap_or_default();
+        for key in parts.iter().chain([&key, &key.of_task()]) {
+            if let Some(slot) = self.desk.by_key(key) {
+                self.clear_up(slot);
+            }
+        }
+    }
+}
+
+/// The row that a command is about.
+fn subject(command: &Command) -> Option<Key> {
+    match command {
+        Command::Schedule(schedule) => Some(Key::task(&schedule.task.topic, &schedule.id)),
+        Command::Cancel { topic, id } | Command::Forget { topic, id, .. } => Some(Key::task(topic, id)),
+        Command::Reschedule(change) => Some(Key::task(&change.topic, &change.id)),
+        Command::Acknowledge(lease)
+        | Command::Release { lease, .. }
+        | Command::Reject { lease, .. }
+        | Command::Extend { lease, .. } => Some(lease.key.clone()),
+        Command::Remove { row, .. } | Command::Hasten { row } => Some(row.key.clone()),
+        Command::Take(take) => Some(take.row.key.clone()),
+        Command::Revoke(revoke) => Some(revoke.selected.key()),
+        Command::Replay(selected) | Command::Purge(selected) => Some(selected.key()),
+        Command::Forwarded { key, .. } => Some(key.clone()),
+        Command::Sweep(_)
+        | Command::PutTopic { .. }
+        | Command::PutQueue { .. }
+        | Command::PauseTopic { .. }
+        | Command::PauseQueue { .. }
+        | Command::DeleteTopic { .. }
+        | Command::DeleteQueue { .. }
+        | Command::Topics(_)
+        | Command::Queues(_)
+        | Command::Total
+        | Command::First { .. }
+        | Command::Forecast { .. } => None,
+    }
+}
