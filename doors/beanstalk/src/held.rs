@@ -5,13 +5,15 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use punctual_core::{Delivery, Lease, RowId, Timestamp};
+use punctual_core::{Delivery, Lease, Millis, RowId, Timestamp};
 
 /// A job that the connection has reserved.
 #[derive(Clone, Debug)]
 pub(crate) struct Job {
     pub row: RowId,
     pub lease: Lease,
+    /// How long a lease lasts from when the client hears of it.
+    lease_time: Millis,
     until: Timestamp,
 }
 
@@ -23,9 +25,12 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    pub fn insert(&mut self, id: u64, delivery: &Delivery) {
+    /// The client hears of a job now. The shard reckons a lease's end before it knows how long the commit takes, so it
+    /// may lie later than the client was promised; what the client is warned of is the promise.
+    pub fn insert(&mut self, id: u64, delivery: &Delivery, now: Timestamp) {
         let row = RowId { key: delivery.lease.key.clone(), number: delivery.number };
-        let job = Job { row, lease: delivery.lease.clone(), until: delivery.until };
+        let until = delivery.until.min(now.plus(delivery.lease_time));
+        let job = Job { row, lease: delivery.lease.clone(), lease_time: delivery.lease_time, until };
         self.remove(id);
         self.ends.insert((job.until, id));
         self.jobs.insert(id, job);
@@ -41,12 +46,12 @@ impl Held {
         }
     }
 
-    /// The lease ends then from now on.
-    pub fn extended(&mut self, id: u64, until: Timestamp) {
+    /// The lease ends then from now on; as in [`Held::insert`], not later than the client was promised.
+    pub fn extended(&mut self, id: u64, until: Timestamp, now: Timestamp) {
         if let Some(job) = self.jobs.get_mut(&id) {
             self.ends.remove(&(job.until, id));
-            job.until = until;
-            self.ends.insert((until, id));
+            job.until = until.min(now.plus(job.lease_time));
+            self.ends.insert((job.until, id));
         }
     }
 

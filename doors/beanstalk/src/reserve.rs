@@ -152,7 +152,7 @@ impl Connection<'_> {
 
     fn hand_over(&mut self, delivery: &Delivery) {
         let id = self.door.handle.number(&delivery.topic, &delivery.id, delivery.number).0;
-        self.held.insert(id, delivery);
+        self.held.insert(id, delivery, self.door.handle.now());
         self.output.reserved(id, &delivery.body);
     }
 }

@@ -20,7 +20,7 @@ pub(crate) enum Deed {
 /// Writes what came of a command, and notes what it means for what is held.
 pub(crate) fn tell(deed: Deed, outcome: Result<Done, Error>, handle: &Handle, held: &mut Held, output: &mut Output) {
     match (&outcome, &deed) {
-        (Ok(Done::Settled(Settled::Extended(until))), Deed::Touch(id)) => held.extended(*id, *until),
+        (Ok(Done::Settled(Settled::Extended(until))), Deed::Touch(id)) => held.extended(*id, *until, handle.now()),
         // Nothing was done: it is still held.
         (Err(Error::Overloaded | Error::Stopping), _) => {}
         (_, Deed::Delete(id) | Deed::Release(id) | Deed::Bury(id) | Deed::Touch(id)) => held.remove(*id),
