@@ -138,7 +138,8 @@ fn given_back_for_a_time_it_counts_from_when_that_was_read() {
     let mut give_back = |back| {
         let lease: Lease = center.take_one().lease;
         let now = center.now();
-        let said = ask_read_at(&mut center, Command::Release { lease, back, priority: None }, now.plus(Millis(1)));
+        let said =
+            ask_read_at(&mut center, Command::Release { lease, back, priority: None, note: None }, now.plus(Millis(1)));
         center.pass(1_000);
         (said, now)
     };

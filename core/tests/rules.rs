@@ -148,7 +148,7 @@ fn the_history_is_replayed_by_how_it_ended() {
         let sweep = Sweep { matching, within: Scope::ALL, action: SweepAction::Replay, dry_run: false };
         center.ask(Command::Sweep(Box::new(sweep)))
     };
-    let swept = |changed| Ok(Answer::Swept(Swept { matched: changed, changed, too_late: 0 }));
+    let swept = |changed| Ok(Answer::Swept(Swept { matched: changed, changed, too_late: 0, no_room: 0 }));
     assert_eq!(replay(Some(Ending::Forwarded)), swept(0));
     assert_eq!(replay(Some(Ending::Done)), swept(1));
     assert_eq!(replay(None), swept(1), "all that is left");

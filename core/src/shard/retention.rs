@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn while_room_has_to_be_made_rows_go_before_their_time_and_slowly() {
         let mut retention = Retention::new(Table::History);
-        retention.keep(Millis(100), Position::START);
+        retention.add(Millis(100), Timestamp::ZERO);
         let now = Timestamp::from_millis(30);
         assert_eq!(retention.pass(Millis(100), &[row(10, 1), row(20, 2)], now, Timestamp::NEVER), 0);
         assert_eq!(retention.wake(), Timestamp::from_millis(110));

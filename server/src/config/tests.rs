@@ -50,7 +50,7 @@ fn problems(file: &str, environment: &[(&str, &str)], flags: &[(&str, &str)]) ->
 fn without_sources_the_defaults_count() {
     let config = load(&Sources { file: Some("/dev/null".into()), ..Sources::default() }).unwrap().config;
     assert_eq!(config, Config::default());
-    assert_eq!(config.listen[0].0, "127.0.0.1:7400");
+    assert_eq!(config.listen[0].to_string(), "127.0.0.1:7400");
     assert_eq!(config.data, Path::new("punctual-data"));
     assert_eq!(config.tokens(), Path::new("punctual-data/tokens.toml"));
 }
