@@ -284,6 +284,11 @@ impl<R> Board<R> {
         self.stalls.get(queue).map_or(0, |stall| stall.last_hand_out)
     }
 
+    /// How long a queue's rate lets nothing out from now on; `None` if it lets something out.
+    pub(crate) fn rate_wait(&self, queue: &str, now: Timestamp) -> Option<Millis> {
+        self.stalls.get(queue)?.bucket.clone()?.take(now).err()
+    }
+
     /// Asks to hand out one delivery from a queue: granted, or to be tried again so much later.
     pub(crate) fn hand_out(&mut self, queue: &Name, now: Timestamp) -> Result<(), Millis> {
         let stall = self.stalls.get_mut(queue).expect("somebody waits for this queue");

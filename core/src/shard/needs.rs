@@ -1,6 +1,7 @@
 //! What a step has to read before everything can happen at one instant.
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 use foldhash::fast::FixedState;
 
@@ -10,12 +11,17 @@ use super::page::{Page, Wanted};
 use super::{Doomed, Request, Shard, Timer};
 use crate::board::Board;
 use crate::command::Command;
+use crate::name::Name;
+use crate::settings::Order;
 use crate::state::{Phase, Reason};
 use crate::store::{Bodies, Find, Key, Position, Row, Scan, ShardId, Store, StoreError, Table};
 use crate::time::{Millis, Timestamp};
 
 /// How many bodies are asked for at first, when it is not known how long they are.
 const FIRST_WISHES: usize = 64;
+
+/// By what the first deliveries of several queues are compared: priority, time unless they go by arrival, number.
+type Foremost = (u32, Timestamp, u64);
 
 /// Rows to read before the step can go on.
 #[derive(Debug, Default)]
@@ -76,8 +82,8 @@ pub(super) struct Pending<R> {
     /// Timers that have come.
     pub due: Vec<Position>,
     pub doomed: Vec<Doomed>,
-    /// How many deliveries of which queues consumers wait for.
-    demand: Vec<(QueueIndex, usize)>,
+    /// Which places of which queues consumers wait for.
+    demand: Vec<(QueueIndex, Range<usize>)>,
     /// Whether any consumer waits, so that what comes due now is better read with its body.
     somebody_waits: bool,
     /// How many bodies were asked for in this step that are only wished for, and how long those are that came.
@@ -268,14 +274,37 @@ impl<R> Shard<R> {
         if board.is_empty() {
             return;
         }
+        let servable = self.servable(board).into_iter().map(|(_, queue)| queue);
+        let free = servable.filter(|queue| board.rate_wait(queue, self.now).is_none());
+        let queues: Vec<(QueueIndex, Name)> =
+            free.filter_map(|queue| Some((self.directory.queue_index(&queue)?, queue))).collect();
+        // The first of each queue, the foremost of all before the others: whoever waits for several queues may insist
+        // on that very one, and a step in which nobody gets anything would be followed by the same step for ever.
+        let mut firsts: Vec<(Foremost, QueueIndex)> =
+            queues.iter().filter_map(|(index, _)| Some((self.foremost_of(*index)?, *index))).collect();
+        firsts.sort_unstable();
+        firsts.truncate(self.config.hand_outs.max(FIRST_WISHES));
+        let mut left = self.config.hand_outs.saturating_sub(firsts.len());
+        self.pending.demand.extend(firsts.into_iter().map(|(_, index)| (index, 0..1)));
         // Those who come first when things are handed out come first here, too.
-        let mut left = self.config.hand_outs;
-        for (_, queue) in self.servable(board) {
-            let Some(index) = self.directory.queue_index(&queue).filter(|_| left > 0) else { break };
-            let demand = board.demand(&queue, left);
-            self.pending.demand.push((index, demand));
-            left -= demand.min(self.directory.queue(index).ready.len() as usize);
+        for (index, queue) in queues {
+            if left == 0 {
+                break;
+            }
+            let wanted = board.demand(&queue, left + 1).min(self.directory.queue(index).ready.len() as usize);
+            if wanted > 1 {
+                self.pending.demand.push((index, 1..wanted));
+                left -= wanted - 1;
+            }
         }
+    }
+
+    /// Where a queue's first delivery stands among those of other queues.
+    fn foremost_of(&self, index: QueueIndex) -> Option<Foremost> {
+        let ready = &self.directory.queue(index).ready;
+        let (priority, position) = ready.first()?;
+        let at = if ready.order() == Order::Arrival { Timestamp::ZERO } else { position.at };
+        Some((priority, at, position.seq))
     }
 
     /// Takes out of the ready sets what consumers wait for and is not there, so that nobody waits for it again. A
@@ -284,11 +313,12 @@ impl<R> Shard<R> {
         if self.pending.absent_positions.is_empty() && self.pending.absent_bodies.is_empty() {
             return;
         }
-        for (index, count) in std::mem::take(&mut self.pending.demand) {
-            self.give_up_bodiless(index, count);
+        for (index, places) in std::mem::take(&mut self.pending.demand) {
+            self.give_up_bodiless(index, &places);
             let ready = &self.directory.queue(index).ready;
             let absent = |(_, position): &(u32, Position)| self.pending.absent_positions.contains(position);
-            let absent: Vec<(u32, Position)> = ready.iter().take(count).filter(absent).collect();
+            let absent: Vec<(u32, Position)> =
+                ready.iter().take(places.end).skip(places.start).filter(absent).collect();
             for (priority, position) in absent {
                 self.directory.leave_ready(index, priority, position);
             }
@@ -299,12 +329,12 @@ impl<R> Shard<R> {
         }
     }
 
-    fn give_up_bodiless(&mut self, index: QueueIndex, count: usize) {
+    fn give_up_bodiless(&mut self, index: QueueIndex, places: &Range<usize>) {
         let is_bodiless = |slot: &Slot| {
             let row = &self.desk[*slot];
             row.body.is_none() && self.pending.absent_bodies.contains(&row.key.of_task())
         };
-        let ready = self.directory.queue(index).ready.iter().take(count);
+        let ready = self.directory.queue(index).ready.iter().take(places.end).skip(places.start);
         let bodiless: Vec<Slot> =
             ready.filter_map(|(_, position)| self.desk.at(position)).filter(is_bodiless).collect();
         for slot in bodiless {
@@ -321,8 +351,8 @@ impl<R> Shard<R> {
         for request in &self.pending.requests {
             self.rows_needed_by(&request.command, &mut needs);
         }
-        for (queue, count) in &self.pending.demand {
-            for (_, position) in self.directory.queue(*queue).ready.iter().take(*count) {
+        for (queue, places) in &self.pending.demand {
+            for (_, position) in self.directory.queue(*queue).ready.iter().take(places.end).skip(places.start) {
                 match self.desk.by_seq(position.seq) {
                     Some(slot) => self.wish_body(slot, &mut needs, &mut wishes),
                     None if self.pending.absent_positions.contains(&position) || wishes == 0 => {}

@@ -135,14 +135,13 @@ impl Retention {
         if let Some(last) = passed.checked_sub(1).map(|index| &rows[index]) {
             cursor.from = last.position().next();
         }
-        cursor.wake = match rows.get(passed) {
-            // What is not durable yet may come before it, if the clock was set back since.
-            Some(next) if next.at.min(settled).plus(period) > now => next.at.min(settled).plus(period),
-            None if rows.len() == SLICE => now,
-            None if settled == Timestamp::NEVER => Timestamp::NEVER,
-            None if settled.plus(period) > now => settled.plus(period),
-            Some(_) | None => now.plus(AGAIN),
-        };
+        // What is not durable yet may come before the next row, if the clock was set back since; and the next row may be
+        // the first of both to have been kept long enough.
+        let end = |at: Timestamp| Some(at.plus(period)).filter(|end| *end > now).unwrap_or(now.plus(AGAIN));
+        let next = rows.get(passed).map(|row| row.at);
+        let ends = next.into_iter().chain(Some(settled).filter(|at| *at < Timestamp::NEVER)).map(end);
+        let has_more = next.is_none() && rows.len() == SLICE;
+        cursor.wake = if has_more { now } else { ends.min().unwrap_or(Timestamp::NEVER) };
         if makes_room && !rows.is_empty() {
             cursor.wake = now.plus(PACE);
         }

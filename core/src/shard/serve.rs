@@ -160,6 +160,11 @@ impl<R> Shard<R> {
         board: &mut Board<R>,
         left: Left,
     ) -> Handed {
+        // First of all: nothing is read for a queue that its rate holds back, so it is not waited for either.
+        if let Some(wait) = board.rate_wait(queue, self.now) {
+            self.rate_wake = self.rate_wake.min(self.now.plus(wait));
+            return Handed::Nothing;
+        }
         let Some(position) = self.next_in(index) else { return Handed::Nothing };
         debug_assert!(
             self.desk.by_seq(position.seq).is_none_or(|slot| self.desk[slot].is_awake_at(position)),
@@ -175,10 +180,7 @@ impl<R> Shard<R> {
         if !left.has_room(bytes) || !board.has_room(bytes, left.is_first) {
             return Handed::TooMuch;
         }
-        if let Err(wait) = board.hand_out(queue, self.now) {
-            self.rate_wake = self.rate_wake.min(self.now.plus(wait));
-            return Handed::Nothing;
-        }
+        board.hand_out(queue, self.now).expect("its rate was asked");
         board.fill(bytes);
         Handed::Out(Box::new(self.lease(slot, index, &reserve.consumer, reserve.lease)))
     }
