@@ -43,11 +43,10 @@ impl Shared {
         drop(state);
         let journal = lock(&self.journal);
         // Telling it again takes as much as lives, so the journal must hold more than that; much more, unless there is
-        // hardly anything left.
+        // hardly anything left. A layer that no run can be written of is among it, with all that is gone from it.
         let (bytes, living) = (journal.bytes(), self.living.load(Ordering::Relaxed));
         let is_last = journal.free() <= self.to_retell() + self.config.reserve_segments() / 2;
-        let frees = bytes >= living + self.config.segment / 2
-            && (is_last || (journal.free() < self.wanted() && bytes >= 2 * living + self.config.segment));
+        let frees = bytes >= 2 * living + self.config.segment || (is_last && bytes >= living + self.config.segment / 2);
         has_idle || has_died || frees
     }
 

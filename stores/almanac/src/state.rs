@@ -163,7 +163,7 @@ impl State {
 
     /// How many bytes would have to be written to tell all recent rows again.
     pub fn living(&self) -> u64 {
-        let frozen = self.frozen.as_ref().map_or(0, |frozen| frozen.layer().rows().living());
+        let frozen = self.frozen.as_ref().map_or(0, Frozen::living);
         self.active.rows().living() + frozen
     }
 

@@ -114,6 +114,26 @@ fn a_full_almanac_survives_restarts_and_drains_to_empty() {
 }
 
 #[test]
+fn rows_that_no_run_could_be_written_of_do_not_stand_in_the_way_once_they_are_gone() {
+    // Nothing is in a run: the first one could not be written, and its rows wait for it.
+    let mut scene = Scene::new(7, Config { memory: 768 << 10, journal: 512 << 10, ..config() });
+    let almanac = scene.open();
+    almanac.tend().unwrap();
+    scene.disk.limit(900 << 10);
+    let mut rows = 0;
+    while almanac.hardship().is_none() {
+        scene.change(&almanac, (rows..rows + 8).map(|number| insert(number, 1_000)).collect()).unwrap();
+        rows += 8;
+        _ = almanac.tend();
+    }
+    assert!(almanac.checkpoint().is_err());
+    drain(&mut scene, &almanac, rows);
+    almanac.tend().unwrap();
+    assert_eq!(almanac.hardship(), None, "{:?}", almanac.usage());
+    is_as_confirmed(&scene, &almanac);
+}
+
+#[test]
 fn a_run_without_living_rows_goes_without_any_room_being_taken() {
     let (mut scene, almanac, rows) = full(4, 2_000, config());
     let (before, used) = (almanac.usage(), scene.disk.used());

@@ -11,11 +11,13 @@ pub(crate) struct Frozen {
     layer: Recent,
     /// Rows that are not here any more: removed, or updated and thereby moved to the layer above.
     gone: RoaringBitmap,
+    /// How many bytes these have.
+    gone_bytes: u64,
 }
 
 impl Frozen {
     pub fn new(layer: Recent) -> Frozen {
-        Frozen { layer, gone: RoaringBitmap::new() }
+        Frozen { layer, gone: RoaringBitmap::new(), gone_bytes: 0 }
     }
 
     /// The layer emptied, to be filled anew.
@@ -33,6 +35,11 @@ impl Frozen {
         &self.gone
     }
 
+    /// How many bytes the rows have that are still here; bodies that are elsewhere do not count.
+    pub fn living(&self) -> u64 {
+        self.layer.rows.living() - self.gone_bytes
+    }
+
     pub fn find(&self, hash: u64, key: KeyText<'_>, shard: ShardId, table: Table) -> Option<SlotId> {
         self.layer.find(hash, key, shard, table)
     }
@@ -40,6 +47,7 @@ impl Frozen {
     /// A row goes.
     pub fn remove(&mut self, slot: SlotId) {
         self.gone.insert(slot);
+        self.gone_bytes += self.layer.rows.row(slot).0.bytes().len() as u64;
         let hash = self.layer.rows.hash(slot);
         forget_key(&mut self.layer.keys, hash, slot);
     }
@@ -52,7 +60,7 @@ impl Frozen {
         from: Position,
         until: Timestamp,
     ) -> impl Iterator<Item = (Position, SlotId)> {
-        let Frozen { layer, gone } = self;
+        let Frozen { layer, gone, .. } = self;
         let index = layer.order.get_mut(&(shard, table)).into_iter();
         index.flat_map(move |index| index.range(from, until)).filter(|(_, slot)| !gone.contains(*slot))
     }
@@ -65,7 +73,7 @@ impl Frozen {
         from: Timestamp,
         before: Position,
     ) -> impl Iterator<Item = (Position, SlotId)> {
-        let Frozen { layer, gone } = self;
+        let Frozen { layer, gone, .. } = self;
         let index = layer.order.get_mut(&(shard, table)).into_iter();
         index.flat_map(move |index| index.range_back(from, before)).filter(|(_, slot)| !gone.contains(*slot))
     }

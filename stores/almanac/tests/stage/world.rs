@@ -93,7 +93,7 @@ impl World {
         }
         self.fill_or_clear();
         if self.chance.happens(1, 3) {
-            let within = *self.chance.pick(&[10, 30, 100]);
+            let within = *self.chance.pick(&[10, 30, 60, 120]);
             self.doom(within);
         }
         let almanac =
@@ -323,7 +323,7 @@ impl World {
 
     /// The disk may be full in this life, or not any more.
     fn fill_or_clear(&mut self) {
-        if self.chance.happens(1, 4) {
+        if self.chance.happens(1, 8) {
             self.is_full = true;
             self.disk.limit(self.disk.used() + self.chance.below(3 * self.config.segment));
         } else if self.is_full && self.chance.happens(1, 2) {
