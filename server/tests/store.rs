@@ -57,7 +57,7 @@ fn clean_is_told_from_damaged_and_nothing_is_changed() {
     assert!(clean.stdout.contains("clean"), "{}", clean.stdout);
     let shown = store(&["show", "--rows"], &almanac);
     assert_eq!(shown.code, Some(0));
-    assert!(shown.stdout.contains("manifest: format 2, sequence") && rows(&shown) > 3, "{}", shown.stdout);
+    assert!(shown.stdout.contains("manifest: format 1, sequence") && rows(&shown) > 3, "{}", shown.stdout);
     assert_eq!(rows(&store(&["show", "--rows", "--limit", "3"], &almanac)), 3);
     assert_eq!(files(&almanac), before);
 
