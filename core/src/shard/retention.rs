@@ -226,6 +226,15 @@ mod tests {
     }
 
     #[test]
+    fn a_row_that_is_too_young_is_waited_for_also_while_others_may_come_before_it() {
+        let mut retention = Retention::new(Table::History);
+        retention.add(Millis::ZERO, Timestamp::ZERO);
+        let now = Timestamp::from_millis(10);
+        assert_eq!(retention.pass(Millis::ZERO, &[row(15, 1)], now, now), 0);
+        assert_eq!(retention.wake(), Timestamp::from_millis(15));
+    }
+
+    #[test]
     fn what_comes_behind_the_cursor_is_found() {
         let mut retention = Retention::new(Table::Dead);
         retention.add(Millis::ZERO, Timestamp::ZERO);
