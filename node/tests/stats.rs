@@ -83,8 +83,8 @@ async fn refusals_are_counted_by_their_codes_each_once() {
     assert_eq!(handle.counts().await, Err(Error::Stopping));
     assert_eq!(handle.schedule(task("orders", "10")).await, Err(Error::Stopping));
     let expected = BTreeMap::from([
-        ("bad-settings", 1),
         ("body-too-large", 1),
+        ("invalid", 1),
         ("lease-lost", 3),
         ("no-such-queue", 1),
         ("no-such-topic", 1),

@@ -326,6 +326,6 @@ fn history_and_dead_letters_are_listed_latest_first_and_by_filter() {
     assert_eq!(told(&["history", "--ending", "cancelled", "--key", "ann"]), "6");
     assert_eq!(told(&["history", "--earliest", "--limit", "1"]), "1");
     assert_eq!(told(&["dead", "--reason", "rejected", "--queue", "t"]), "42");
-    ends(&server, 0, &["export", "all.jsonl", "--state", "finished"]);
+    ends(&server, 0, &["export", "all.jsonl", "--state", "finished", "--no-settings"]);
     assert_eq!(fs::read_to_string(server.directory().join("all.jsonl")).unwrap().lines().count(), 4);
 }
