@@ -60,7 +60,6 @@ fn broken_json_is_refused_with_the_place() {
     let deep = format!("{{\"topic\":\"t\",\"body\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000));
     let refused = post(&server, JSON, &deep).expect(422);
     assert!(refused.text().contains("nested deeper"), "{}", refused.text());
-    server.post("/v1/reserve", &json!({ "queues": ["t"], "wait": "5s" })).expect(200);
     let bytes = b"POST /v1/tasks HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 14\r\n\r\n{\"topic\":\"\xff\xfe\"}";
     let mut connection = server.connect();
     connection.send_raw(bytes);
