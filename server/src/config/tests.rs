@@ -182,7 +182,8 @@ fn a_wrong_value_is_refused_with_what_to_write() {
     let cases = [
         (
             "listen = \"7400\"",
-            "`listen`: \"7400\" is not an address with a port: write 127.0.0.1:7400, [::1]:7400 or localhost:7400",
+            "`listen`: \"7400\" is not an address with a port: write 127.0.0.1:7400, [::1]:7400, localhost:7400, \
+             or unix: and the path of a socket",
         ),
         ("data = \" \"", "`data`: the path is empty: name a file or directory"),
         ("node.shards = -1", "`node.shards`: \"-1\" is not a number: write digits, such as 1000"),
