@@ -65,6 +65,8 @@ async fn tasks_outlive_their_node_on_a_real_disk() {
 #[tokio::test]
 async fn on_a_full_disk_scheduling_is_refused_and_acknowledging_goes_on_until_there_is_room() {
     let disk = SimulatedDisk::new(1);
+    // It is small from the start, so that room to work with is set aside.
+    disk.limit(64 << 20);
     let node = start(Arc::new(disk.clone()), 1);
     let handle = node.handle();
     handle.schedule(task("orders", "first")).await.unwrap();

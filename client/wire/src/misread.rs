@@ -34,7 +34,9 @@ impl std::error::Error for Misread {}
 pub fn read_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Misread> {
     serde_json::from_slice(bytes).map_err(|first| {
         // A number where one of several words should be is told by serde as if it were no JSON.
-        let well_formed = first.is_data() || serde_json::from_slice::<IgnoredAny>(bytes).is_ok();
+        let is_json = || first.is_data() || serde_json::from_slice::<IgnoredAny>(bytes).is_ok();
+        // What is passed over is not looked at, so that bytes which are no text would go for well-formed.
+        let well_formed = std::str::from_utf8(bytes).is_ok() && is_json();
         if !well_formed {
             return Misread { field: String::new(), reason: first.to_string(), well_formed: false };
         }
