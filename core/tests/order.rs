@@ -5,7 +5,7 @@ mod center;
 
 use center::{Center, at, name, task};
 use punctual_core::store::Position;
-use punctual_core::{Answer, Chosen, Command, First, Order, QueueSettings, Task, Timestamp};
+use punctual_core::{Answer, Chosen, Command, First, Order, QueueSettings, ShardConfig, Task, Timestamp};
 
 fn with_priority(id: &str, priority: u32) -> Task {
     task(id, 0).priority(priority)
@@ -120,4 +120,14 @@ fn the_foremost_of_queues_ordered_by_arrival_is_the_one_that_was_taken_in_first(
     assert_eq!(take([Order::Arrival, Order::Arrival]), ["late", "soon"]);
     assert_eq!(take([Order::Arrival, Order::Due]), ["soon", "late"]);
     assert_eq!(take([Order::Due, Order::Due]), ["soon", "late"]);
+}
+
+#[test]
+fn the_foremost_of_several_queues_is_at_hand_however_much_the_others_have() {
+    let mut center = Center::with(ShardConfig { hand_outs: 1, cache: 0, ..ShardConfig::default() });
+    for (topic, id) in [("b", "first"), ("a", "second"), ("a", "third")] {
+        center.schedule(Task { topic: name(topic), ..task(id, 0) });
+        center.pass(1);
+    }
+    assert_eq!(center.take_foremost(&["a", "b"], 1), ["first"]);
 }

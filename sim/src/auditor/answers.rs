@@ -248,6 +248,7 @@ impl Context<'_> {
             leased.seq = Some(delivery.number);
             leased.state.phase = Phase::Leased { token: delivery.lease.token, holder };
             leased.state.attempts += 1;
+            leased.state.queue = Some(delivery.queue.clone());
             leased.set_at(delivery.until);
             Guess::row(leased)
         })
@@ -269,7 +270,8 @@ impl Context<'_> {
     /// Whether one of several deliveries may be handed out from this queue: the one it was made for or, if that was
     /// deleted, the one it went to instead.
     fn may_come_from(&self, row: &Candidate, queue: &Name) -> bool {
-        queue.as_str() == self.key.queue() || row.state.queue.as_ref().is_none_or(|own| own == queue)
+        let may_be = |own: &Name| own == queue || !self.settings.has_queue(own);
+        queue.as_str() == self.key.queue() || row.state.queue.as_ref().is_none_or(may_be)
     }
 }
 

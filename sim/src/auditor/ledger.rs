@@ -77,6 +77,11 @@ impl Settings {
         self.topics.get(name).cloned().unwrap_or_else(|| vec![TopicSettings::default()])
     }
 
+    /// Whether there is a queue of this name whose settings were put.
+    pub fn has_queue(&self, name: &str) -> bool {
+        self.queues.contains_key(name)
+    }
+
     pub fn queue(&self, name: &str) -> Vec<QueueSettings> {
         self.queues.get(name).cloned().unwrap_or_else(|| vec![QueueSettings::default()])
     }

@@ -113,7 +113,8 @@ impl Context<'_> {
                 let ready = row.is_waiting() && row.at <= self.now && row.state.queue.is_none();
                 match row.table {
                     Table::Live if own || (ready && self.may_feed(name)) => self.end(row, Ending::Cancelled),
-                    Table::Dead if own => vec![Guess::Gone],
+                    // What has died in this very step does not say where.
+                    Table::Dead if own || (row.at == self.now && self.may_feed(name)) => vec![Guess::Gone],
                     _ => Vec::new(),
                 }
             }
