@@ -285,8 +285,15 @@ impl<R> Board<R> {
     }
 
     /// How long a queue's rate lets nothing out from now on; `None` if it lets something out.
-    pub(crate) fn rate_wait(&self, queue: &str, now: Timestamp) -> Option<Millis> {
-        self.stalls.get(queue)?.bucket.clone()?.take(now).err()
+    pub(crate) fn rate_wait(&mut self, queue: &str, now: Timestamp) -> Option<Millis> {
+        let wait = self.stalls.get_mut(queue)?.bucket.as_mut()?.wait(now);
+        (wait > Millis::ZERO).then_some(wait)
+    }
+
+    /// Whether its rate holds a queue back now.
+    pub(crate) fn is_held_back(&self, queue: &str, now: Timestamp) -> bool {
+        let bucket = self.stalls.get(queue).and_then(|stall| stall.bucket.clone());
+        bucket.is_some_and(|mut bucket| bucket.wait(now) > Millis::ZERO)
     }
 
     /// Asks to hand out one delivery from a queue: granted, or to be tried again so much later.

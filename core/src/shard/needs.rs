@@ -275,7 +275,7 @@ impl<R> Shard<R> {
             return;
         }
         let servable = self.servable(board).into_iter().map(|(_, queue)| queue);
-        let free = servable.filter(|queue| board.rate_wait(queue, self.now).is_none());
+        let free = servable.filter(|queue| !board.is_held_back(queue, self.now));
         let queues: Vec<(QueueIndex, Name)> =
             free.filter_map(|queue| Some((self.directory.queue_index(&queue)?, queue))).collect();
         // The first of each queue, the foremost of all before the others: whoever waits for several queues may insist
