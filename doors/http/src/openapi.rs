@@ -1,12 +1,14 @@
 //! The OpenAPI document: made from the routes and the wire's types, so that it cannot drift from them.
 
+use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use punctual_wire as wire;
 use utoipa::OpenApi;
 use utoipa::openapi::path::{Operation, Parameter, ParameterIn};
+use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, SchemaType, Type};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
-use utoipa::openapi::{ContentBuilder, Ref, RefOr, ResponseBuilder, ServerBuilder};
+use utoipa::openapi::{ContentBuilder, Ref, RefOr, ResponseBuilder, Schema, ServerBuilder};
 
 use crate::routes::{dead, events, history, keys, leases, look, numbers, queues, server, tasks, topics};
 
@@ -78,11 +80,18 @@ pub fn document(version: &str) -> &'static str {
     TEXT.get_or_init(|| {
         let mut document = Document::openapi();
         document.info.version = version.into();
+        let components = document.components.get_or_insert_default();
         for (path, item) in &mut document.paths.paths {
             let operations = [&mut item.get, &mut item.put, &mut item.post, &mut item.delete, &mut item.patch];
             for operation in operations.into_iter().flatten() {
                 add_problem(operation);
                 leave_out_what_is_refused(path, operation);
+                if let Some(RefOr::T(body)) = &mut operation.request_body
+                    && let Some(RefOr::T(body)) = body.content.get_mut(PATCH)
+                    && let Some(RefOr::Ref(whole)) = &mut body.schema
+                {
+                    *whole = patch_of(whole, &mut components.schemas);
+                }
                 if OPEN.contains(&path.as_str()) {
                     operation.security = Some(Vec::new());
                 }
@@ -90,7 +99,6 @@ pub fn document(version: &str) -> &'static str {
         }
         let here = ServerBuilder::new().url("/").description(Some("Where this document was found."));
         document.servers = Some(vec![here.build()]);
-        let components = document.components.get_or_insert_default();
         let token = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
         components.add_security_scheme(TOKEN, token);
         // A server without tokens asks for none.
@@ -127,6 +135,54 @@ fn leave_out_what_is_refused(path: &str, operation: &mut Operation) {
     }
 }
 
+/// The form of bodies in which `null` stands for the default (RFC 7396).
+const PATCH: &str = "application/merge-patch+json";
+
+/// The form of a patch of something: like that, and every part may be `null`.
+fn patch_of(whole: &Ref, schemas: &mut BTreeMap<String, RefOr<Schema>>) -> Ref {
+    let name = whole.ref_location.rsplit('/').next().unwrap_or_default();
+    let Some(RefOr::T(Schema::Object(object))) = schemas.get(name) else { return whole.clone() };
+    if object.properties.is_empty() {
+        return whole.clone();
+    }
+    let (patch, mut object) = (format!("{name}Patch"), object.clone());
+    object.required.clear();
+    for part in object.properties.values_mut() {
+        *part = or_null(part, schemas);
+    }
+    schemas.insert(patch.clone(), Schema::Object(object).into());
+    Ref::from_schema_name(patch)
+}
+
+/// This part of a patch, or `null`.
+fn or_null(part: &RefOr<Schema>, schemas: &mut BTreeMap<String, RefOr<Schema>>) -> RefOr<Schema> {
+    let null = || ObjectBuilder::new().schema_type(Type::Null);
+    match part.clone() {
+        RefOr::Ref(whole) => {
+            let described = Some(whole.description.clone()).filter(|text| !text.is_empty());
+            OneOfBuilder::new().item(null()).item(patch_of(&whole, schemas)).description(described).into()
+        }
+        RefOr::T(Schema::OneOf(mut choice)) => {
+            for item in &mut choice.items {
+                if let RefOr::Ref(whole) = item {
+                    *whole = patch_of(whole, schemas);
+                }
+            }
+            Schema::OneOf(choice).into()
+        }
+        RefOr::T(Schema::Object(mut object)) => {
+            object.schema_type = match object.schema_type {
+                SchemaType::Type(kind) => SchemaType::Array(vec![kind, Type::Null]),
+                several => several,
+            };
+            object.default = None;
+            Schema::Object(object).into()
+        }
+        // Lists of settings are optional, and say so.
+        other => other,
+    }
+}
+
 /// Whatever goes wrong is told in the same form.
 fn add_problem(operation: &mut Operation) {
     let problem = ContentBuilder::new().schema(Some(Ref::from_schema_name("Problem"))).build();
@@ -155,6 +211,23 @@ mod tests {
             seen += 1;
         }
         assert!(seen > 20, "the routes were found");
+    }
+
+    #[test]
+    fn every_part_of_a_patch_may_be_null() {
+        let document: serde_json::Value = serde_json::from_str(document("0")).expect("it is JSON");
+        for (path, patch) in [("topic", "TopicSettingsPatch"), ("queue", "QueueSettingsPatch")] {
+            let body = &document["paths"][format!("/v1/{path}s/{{{path}}}")]["patch"]["requestBody"]["content"][PATCH];
+            assert_eq!(body["schema"]["$ref"], format!("#/components/schemas/{patch}"));
+        }
+        let schemas = document["components"]["schemas"].as_object().expect("there are forms");
+        let patches: Vec<_> = schemas.iter().filter(|(name, _)| name.ends_with("Patch")).collect();
+        assert!(patches.iter().any(|(name, _)| *name == "RetryPatch"), "what is within has one, too");
+        for (name, patch) in patches {
+            for (part, form) in patch["properties"].as_object().expect("it has parts") {
+                assert!(form.to_string().contains("\"null\""), "{name}: {part}: {form}");
+            }
+        }
     }
 
     #[test]
