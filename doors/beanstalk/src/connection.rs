@@ -1,10 +1,13 @@
 //! One connection: its commands in order, many for each read, and their answers, many for each write.
 
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Buf;
+use futures_util::poll;
 use punctual_core::Name;
 use punctual_socket::Stream;
 use tokio::io::AsyncWriteExt;
@@ -251,9 +254,16 @@ impl<'a> Connection<'a> {
             return Ok(());
         }
         self.add_counts();
-        self.stay.is_written_to(true);
-        let written = timeout(self.door.limits.unread_time, self.stream.write_all_buf(&mut self.output)).await;
-        self.stay.is_written_to(false);
+        let bytes = self.output.remaining() as u64;
+        let mut writing = pin!(self.stream.write_all_buf(&mut self.output));
+        if let Poll::Ready(written) = poll!(writing.as_mut()) {
+            return written;
+        }
+        // Others get no long answers while too many wait for their readers.
+        let _room = self.door.handle.hold_unread(bytes);
+        self.stay.is_behind(true);
+        let written = timeout(self.door.limits.unread_time, writing).await;
+        self.stay.is_behind(false);
         match written {
             Ok(written) => written,
             Err(_) => Err(io::ErrorKind::TimedOut.into()),

@@ -39,8 +39,8 @@ pub(crate) struct Leaving {
 #[derive(Default)]
 struct Guest {
     has_ended: SetOnce<()>,
-    /// Answers are being written to it.
-    is_written_to: AtomicBool,
+    /// Its client has not read what was written to it, and there is more.
+    is_behind: AtomicBool,
     /// It was waited for in vain.
     lingers: AtomicBool,
 }
@@ -103,9 +103,9 @@ impl Stay {
         }
     }
 
-    /// Notes whether answers are being written, which takes as long as the client likes.
-    pub fn is_written_to(&self, is_written_to: bool) {
-        self.guest.is_written_to.store(is_written_to, Ordering::Relaxed);
+    /// Notes whether answers wait for their reader, which takes as long as the client likes.
+    pub fn is_behind(&self, is_behind: bool) {
+        self.guest.is_behind.store(is_behind, Ordering::Relaxed);
     }
 }
 
@@ -120,7 +120,7 @@ impl Guest {
     async fn be_waited_for(&self) {
         let until = Instant::now() + PATIENCE;
         while tokio::time::timeout(MOMENT, self.has_ended.wait()).await.is_err() {
-            if self.is_written_to.load(Ordering::Relaxed) || Instant::now() >= until {
+            if self.is_behind.load(Ordering::Relaxed) || Instant::now() >= until {
                 return self.lingers.store(true, Ordering::Relaxed);
             }
         }

@@ -51,6 +51,8 @@ impl Connection<'_> {
     }
 
     async fn peek(&mut self, id: u64) -> Result<(), Error> {
+        // Refused while too many answers wait for their readers.
+        let _room = self.door.handle.hold(0)?;
         let found = self.door.job(id, Bodies::With).await?;
         match found {
             Some(found) => self.output.found(id, &found.task.body),

@@ -119,6 +119,11 @@ impl Handle {
         self.counted(self.shared.outgoing.try_hold(bytes))
     }
 
+    /// The room of an answer that is there already, and waits for its reader.
+    pub fn hold_unread(&self, bytes: u64) -> Hold {
+        self.shared.outgoing.hold(bytes)
+    }
+
     async fn wait(&self, reserve: Reserve) -> Result<(Vec<Delivery>, Option<Hold>), Error> {
         self.check_queues(&reserve)?;
         let (sender, receiver) = oneshot::channel();

@@ -118,7 +118,12 @@ impl Drop for Beanstalkd {
 
 /// Punctual with the door open on a free port. It was knocked at, as beanstalkd was: both count connections.
 pub fn punctual() -> Server {
-    let server = Server::start_with(&["--beanstalk-listen", "127.0.0.1:0"]);
+    punctual_with(&[])
+}
+
+/// The same with further arguments.
+pub fn punctual_with(args: &[&str]) -> Server {
+    let server = Server::start_with(&[&["--beanstalk-listen", "127.0.0.1:0"], args].concat());
     drop(TcpStream::connect(door(&server)).unwrap());
     server
 }

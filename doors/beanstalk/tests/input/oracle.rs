@@ -206,7 +206,8 @@ fn bury(rest: &str) -> Said {
 }
 
 fn tube(name: &str) -> Said {
-    let is_good = (1..=200).contains(&name.len()) && name.chars().all(|character| NAME.contains(character));
+    let is_step = name == "." || name == "..";
+    let is_good = (1..=200).contains(&name.len()) && name.chars().all(|character| NAME.contains(character)) && !is_step;
     (is_good && !name.starts_with('-')).then(|| name.to_owned())
 }
 
