@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, stderr};
 use std::panic;
 
-use tracing_subscriber::filter::EnvFilter;
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -17,16 +17,16 @@ const LEVELS: [&str; 6] = ["error", "warn", "info", "debug", "trace", "off"];
 pub type Extra = Box<dyn Layer<Registry> + Send + Sync>;
 
 /// Understands what is to be logged, or says what is wrong.
-pub fn filter(level: &str) -> Result<EnvFilter, String> {
+pub fn filter(level: &str) -> Result<Targets, String> {
     // A single word that is no level would be taken for the name of a part, and everything else be silent.
     for directive in level.split(',').map(str::trim) {
-        if !directive.contains(['=', '[', ':', '_']) && !LEVELS.contains(&directive) {
+        if !directive.contains(['=', ':', '_']) && !LEVELS.contains(&directive) {
             let meant = nearest(directive, LEVELS).map_or("info", |level| level);
             return Err(format!("{directive:?} is not a level: did you mean {meant}? There are {}", LEVELS.join(", ")));
         }
     }
-    EnvFilter::builder()
-        .parse(level)
+    level
+        .parse()
         .map_err(|error| format!("{level:?} cannot be understood ({error}): write info, or info,punctual::http=debug"))
 }
 

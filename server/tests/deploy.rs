@@ -190,12 +190,13 @@ fn the_unit_keeps_its_data_private_and_starts_what_is_installed() {
 }
 
 #[test]
-fn the_image_is_built_by_the_command_that_is_tested_and_runs_as_nobody_special() {
+fn the_image_is_built_as_the_package_is_and_runs_as_nobody_special() {
     let image = deployed("Dockerfile");
-    let command = "cargo build --release --locked --package punctual";
+    let command = "cargo build --profile dist --locked --package punctual";
     assert!(image.contains(&format!("RUN {command}\n")));
-    let run = fs::read_to_string(root().join("run")).unwrap();
-    assert!(run.contains("--release --locked --package punctual"), "./run builds it in the same way");
+    assert!(image.contains("/target/dist/punctual "));
+    let chores = fs::read_to_string(root().join("xtask/src/main.rs")).unwrap();
+    assert!(chores.contains(command), "`cargo xtask package` builds it in the same way");
     assert!(image.contains("USER punctual\n"));
     // Its settings are ones that the server knows.
     let settings = image.lines().find_map(|line| line.strip_prefix("ENV ")).unwrap();

@@ -45,7 +45,7 @@ fn main() -> ExitCode {
 fn test(_: &[String]) -> bool {
     cargo("cargo fmt --all --check")
         && cargo("cargo clippy --workspace --all-targets --locked -- -D warnings")
-        && cargo("cargo test --workspace --locked")
+        && cargo("cargo test --workspace --locked --no-fail-fast")
         && cargo_with("cargo doc --workspace --no-deps --locked", &[], &[("RUSTDOCFLAGS", "-D warnings")])
         && sim(&["--seeds".into(), "1000".into()])
         && cargo("cargo fmt --manifest-path bench/Cargo.toml --check")
@@ -56,11 +56,11 @@ fn sim(args: &[String]) -> bool {
     cargo_with("cargo run --release --locked --package punctual-sim --", args, &[])
 }
 
-/// Builds the package from a release build; with `--try` installs it, runs what was installed, and removes it.
+/// Builds the package; with `--try` installs it, runs what was installed, and removes it.
 fn package(args: &[String]) -> bool {
     let tries = args.iter().any(|arg| arg == "--try");
-    cargo("cargo build --release --locked --package punctual")
-        && cargo("cargo deb --package punctual --no-build --locked --output target/debian/punctual.deb")
+    cargo("cargo build --profile dist --locked --package punctual")
+        && cargo("cargo deb --package punctual --profile dist --no-build --locked --output target/debian/punctual.deb")
         && (!tries || cargo("bash deploy/debian/try target/debian/punctual.deb"))
 }
 

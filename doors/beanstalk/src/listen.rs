@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use punctual_socket::Listener;
 use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinHandle;
 
 use crate::connection::{Connection, Visitor};
 use crate::door::Door;
@@ -16,9 +17,16 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// How long clients wait while what was held before the start is given back. More of it goes back beside them.
 const WELCOME: Duration = Duration::from_secs(1);
 
-/// Serves until `stop` turns true. Then nobody is let in any more, and it returns when everybody's jobs are on
+/// Serves until `stop` turns true. Then nobody is let in any more, and it ends when everybody's jobs are on
 /// their way back.
-pub async fn serve(listener: Listener, door: Arc<Door>, mut stop: watch::Receiver<bool>) {
+///
+/// It is spawned here, so that all of it is compiled in this crate and with its settings: where a future is first polled
+/// decides that.
+pub fn serve(listener: Listener, door: Arc<Door>, stop: watch::Receiver<bool>) -> JoinHandle<()> {
+    tokio::spawn(attend(listener, door, stop))
+}
+
+async fn attend(listener: Listener, door: Arc<Door>, mut stop: watch::Receiver<bool>) {
     let cleaning = tokio::spawn(clean_up(Arc::clone(&door)));
     _ = tokio::time::timeout(WELCOME, cleaning).await;
     let places = Arc::new(Semaphore::new(door.limits.connections));

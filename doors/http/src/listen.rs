@@ -12,6 +12,7 @@ use punctual_socket::{Listener, Peer, Stream};
 use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
 use crate::answer::Answering;
@@ -21,9 +22,21 @@ use crate::stall::Stalling;
 /// How long connections may take to end once the door closes.
 const FAREWELL: Duration = Duration::from_secs(10);
 
-/// Serves until `stop` turns true. Then nobody is let in any more, and it returns when all who are
+/// Serves until `stop` turns true. Then nobody is let in any more, and it ends when all who are
 /// in have been answered, or ten seconds later. Over a unix socket nothing is encrypted: it does not leave the machine.
-pub async fn serve(listener: Listener, tls: Option<Arc<ServerConfig>>, app: App, mut stop: watch::Receiver<bool>) {
+///
+/// It is spawned here, so that all of it is compiled in this crate and with its settings: where a future is first polled
+/// decides that.
+pub fn serve(
+    listener: Listener,
+    tls: Option<Arc<ServerConfig>>,
+    app: App,
+    stop: watch::Receiver<bool>,
+) -> JoinHandle<()> {
+    tokio::spawn(attend(listener, tls, app, stop))
+}
+
+async fn attend(listener: Listener, tls: Option<Arc<ServerConfig>>, app: App, mut stop: watch::Receiver<bool>) {
     let limits = app.limits;
     let places = Arc::new(Semaphore::new(limits.connections));
     let answering = Answering::new(app);

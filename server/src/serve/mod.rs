@@ -136,12 +136,11 @@ async fn live(doors: Doors, node: Node, watchman: Watchman, mut signals: Signals
     let (stop, stopped) = watch::channel(false);
     let mut doors = Vec::new();
     for socket in sockets {
-        doors.push(tokio::spawn(punctual_http::serve(socket.listener, tls.clone(), app.clone(), stopped.clone())));
+        doors.push(punctual_http::serve(socket.listener, tls.clone(), app.clone(), stopped.clone()));
     }
     drop(app);
-    let beanstalk = beanstalk.map(|(socket, door)| {
-        tokio::spawn(punctual_beanstalk::serve(socket.listener, door, stop_beanstalk.subscribe()))
-    });
+    let beanstalk =
+        beanstalk.map(|(socket, door)| punctual_beanstalk::serve(socket.listener, door, stop_beanstalk.subscribe()));
     let reason = watchman.until_stopped(&mut signals).await;
     match &reason {
         Stop::Signal(signal) => {

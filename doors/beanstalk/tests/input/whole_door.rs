@@ -62,7 +62,7 @@ static DOOR: LazyLock<SocketAddr> = LazyLock::new(|| {
             let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
             tell.send(listener.local_addr().unwrap()).unwrap();
             let (_never, stop) = watch::channel(false);
-            serve(punctual_socket::Listener::Tcp(listener), door, stop).await;
+            serve(punctual_socket::Listener::Tcp(listener), door, stop).await.unwrap();
         });
     });
     told.recv().unwrap()
