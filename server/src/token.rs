@@ -46,7 +46,7 @@ pub enum TokenCommand {
 /// Where the tokens are: where the server's configuration says, unless told otherwise.
 #[derive(Args, Debug)]
 pub struct Place {
-    /// The server's TOML file of settings; without, ./punctual.toml if it is there.
+    /// The server's TOML file of settings; by default ./punctual.toml if it is there.
     #[arg(long, env = "PUNCTUAL_CONFIG", value_name = "FILE", hide_env_values = true)]
     config: Option<PathBuf>,
     /// The server's data directory; its tokens are in tokens.toml there.

@@ -12,6 +12,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use base64::Engine;
@@ -20,7 +21,7 @@ use punctual_node::access::{Role, Token, hash_secret};
 use punctual_wire::Time;
 use serde::{Deserialize, Serialize};
 
-use crate::private_file::replace;
+use crate::private_file::replace_shared;
 
 /// What every secret begins with, so that people and scanners recognize one where it should not be.
 const PREFIX: &str = "pct_";
@@ -87,6 +88,10 @@ pub enum TokenError {
     Unknown(String),
 }
 
+/// How a file of tokens looks from outside: whatever is done to it, also to who may read it, makes another mark.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mark(Result<(u64, u64, u64, (i64, i64), (i64, i64)), io::ErrorKind>);
+
 /// A file of tokens.
 #[derive(Clone, Debug)]
 pub struct TokenFile {
@@ -114,7 +119,10 @@ impl TokenFile {
     pub fn entries(&self) -> Result<Option<Vec<Entry>>, TokenError> {
         let text = match fs::read_to_string(&self.path) {
             Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                // Whoever made the link wants tokens.
+                return if self.path.is_symlink() { Err(self.io("read")(link_to_nothing())) } else { Ok(None) };
+            }
             Err(error) => return Err(self.io("read")(error)),
         };
         let content: Content = toml_edit::de::from_str(&text).map_err(|error| {
@@ -123,6 +131,15 @@ impl TokenFile {
             TokenError::Content { file: self.path.clone(), line, what }
         })?;
         Ok(Some(content.tokens))
+    }
+
+    /// How the file looks from outside at this moment.
+    pub fn mark(&self) -> Mark {
+        Mark(fs::metadata(&self.path).map_err(|error| error.kind()).map(|metadata| {
+            let written = (metadata.mtime(), metadata.mtime_nsec());
+            let changed = (metadata.ctime(), metadata.ctime_nsec());
+            (metadata.dev(), metadata.ino(), metadata.len(), written, changed)
+        }))
     }
 
     fn token(&self, entry: &Entry) -> Result<Token, TokenError> {
@@ -165,13 +182,17 @@ impl TokenFile {
             .map_err(|error| self.io("written")(io::Error::other(error.to_string())))?;
         let head =
             "# Written by `punctual token`. While this file exists, every request needs one of these tokens.\n\n";
-        replace(&self.path, format!("{head}{text}").as_bytes()).map_err(self.io("written"))
+        replace_shared(&self.path, format!("{head}{text}").as_bytes()).map_err(self.io("written"))
     }
 
     fn io(&self, verb: &'static str) -> impl Fn(io::Error) -> TokenError {
         let file = self.path.clone();
         move |error| TokenError::Io { file: file.clone(), verb, error }
     }
+}
+
+fn link_to_nothing() -> io::Error {
+    io::Error::new(io::ErrorKind::NotFound, "it is a link to a file that is not there")
 }
 
 #[cfg(test)]

@@ -89,21 +89,24 @@ fn modes_below(directory: &Path) -> Vec<(String, u32)> {
 
 #[test]
 fn every_file_of_the_store_is_private_whoever_made_the_data_directory() {
-    let mut server = Server::prepare(&[], &[]);
-    let almanac = server.data().join("almanac");
-    fs::create_dir_all(&almanac).unwrap();
-    fs::set_permissions(server.data(), Permissions::from_mode(0o755)).unwrap();
-    fs::set_permissions(&almanac, Permissions::from_mode(0o755)).unwrap();
-    server.start_again();
-    server.post("/v1/tasks", &json!({ "topic": "t", "delay": "1h" })).expect(201);
-    assert_eq!(modes_below(&server.data()), []);
-    // As an older version has left them.
-    server.kill();
-    for entry in fs::read_dir(&almanac).unwrap().map(Result::unwrap) {
-        fs::set_permissions(entry.path(), Permissions::from_mode(0o644)).unwrap();
+    for mode in [0o755, 0o775, 0o777] {
+        let mut server = Server::prepare(&[], &[]);
+        let almanac = server.data().join("almanac");
+        fs::create_dir_all(&almanac).unwrap();
+        fs::set_permissions(server.data(), Permissions::from_mode(mode)).unwrap();
+        fs::set_permissions(&almanac, Permissions::from_mode(mode)).unwrap();
+        server.start_again();
+        server.post("/v1/tasks", &json!({ "topic": "t", "delay": "1h" })).expect(201);
+        assert_eq!(modes_below(&server.data()), [], "in one of {mode:o}");
+        // As an older version has left them.
+        server.kill();
+        for entry in fs::read_dir(&almanac).unwrap().map(Result::unwrap) {
+            fs::set_permissions(entry.path(), Permissions::from_mode(0o644)).unwrap();
+        }
+        fs::set_permissions(server.data().join("secret"), Permissions::from_mode(0o660)).unwrap();
+        server.start_again();
+        assert_eq!(modes_below(&server.data()), [], "in one of {mode:o}");
     }
-    server.start_again();
-    assert_eq!(modes_below(&server.data()), []);
 }
 
 #[test]
@@ -116,6 +119,29 @@ fn a_token_that_root_makes_is_for_the_owner_of_the_data_directory() {
         assert_eq!(made.code, Some(0), "{}", made.stderr);
         let found = fs::metadata(directory.path().join("tokens.toml")).unwrap();
         assert_eq!((found.uid(), found.gid(), found.mode() & 0o777), (12_345, 54_321, 0o600));
+    }
+}
+
+#[test]
+fn a_token_file_keeps_its_owner_and_mode() {
+    let directory = tempfile::tempdir().unwrap();
+    let (data, file) = (directory.path().to_str().unwrap(), directory.path().join("tokens.toml"));
+    let token = |arguments: &[&str]| {
+        let done = run(punctual().arg("token").args(arguments).args(["--data", data]));
+        assert_eq!(done.code, Some(0), "{}", done.stderr);
+        let found = fs::metadata(&file).unwrap();
+        (found.uid(), found.gid(), found.mode() & 0o777)
+    };
+    // A directory of root's that the server's group may look into: so it may read what is made there.
+    chown(directory.path(), Some(0), Some(54_321)).expect("this test is run by root");
+    fs::set_permissions(directory.path(), Permissions::from_mode(0o750)).unwrap();
+    assert_eq!(token(&["create", "--name", "a", "--role", "admin"]), (0, 54_321, 0o640));
+    // As somebody has set it since.
+    chown(&file, Some(12_345), Some(23_456)).unwrap();
+    for (mode, kept) in [(0o600, 0o600), (0o640, 0o640), (0o440, 0o440), (0o644, 0o640)] {
+        fs::set_permissions(&file, Permissions::from_mode(mode)).unwrap();
+        assert_eq!(token(&["create", "--name", "b", "--role", "admin"]), (12_345, 23_456, kept), "of {mode:o}");
+        assert_eq!(token(&["revoke", "b"]), (12_345, 23_456, kept), "of {mode:o}");
     }
 }
 

@@ -138,7 +138,7 @@ fn an_address_that_others_reach_needs_tokens_or_a_plain_word() {
     }
     let mut open = Server::prepare(&["--listen", "0.0.0.0:0", "--access-open"], &[]);
     open.start_again();
-    open.wait_for("asked for by its addresses only; --http-hosts says by which names, too");
+    open.wait_for("answers requests for its addresses only; add names with --http-hosts");
     assert!(open.stop().success());
 }
 

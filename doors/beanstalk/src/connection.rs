@@ -34,6 +34,13 @@ const ROUND_BYTES: usize = 1 << 20;
 /// How many bytes of answers are collected before they are written.
 const OUTPUT_BYTES: usize = 256 * 1024;
 
+/// How long a client may leave its last answers unread once the door closes.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// What a TLS handshake begins with, and no command does. A web page can let a browser begin one here, with bytes of
+/// its choice that look like commands behind: whoever does is hung up on.
+const HANDSHAKE: u8 = 0x16;
+
 pub(crate) struct Connection<'a> {
     pub door: &'a Arc<Door>,
     pub stop: watch::Receiver<bool>,
@@ -121,10 +128,14 @@ impl<'a> Connection<'a> {
     }
 
     async fn answer_all(&mut self) -> io::Result<()> {
+        let mut is_first = true;
         loop {
             loop {
                 if self.output.remaining() >= OUTPUT_BYTES {
                     self.flush().await?;
+                }
+                if self.is_closing() {
+                    return self.flush().await;
                 }
                 let taken = self.take();
                 if let Taken::Up(Apart::Reserve(timeout)) = taken {
@@ -148,14 +159,20 @@ impl<'a> Connection<'a> {
             self.flush().await?;
             self.output.let_go();
             let read = tokio::select! {
-                read = read(&self.stream, &mut self.input) => read?,
+                biased;
                 _ = self.stop.wait_for(|stop| *stop) => return Ok(()),
+                read = read(&self.stream, &mut self.input) => read?,
             };
-            if read == 0 {
+            if read == 0 || std::mem::take(&mut is_first) && self.input.buffer().first() == Some(&HANDSHAKE) {
                 return Ok(());
             }
             self.stay.see_off(&self.stream).await;
         }
+    }
+
+    /// Whether the door closes: what was not begun by then is not begun any more, however much of it has come.
+    pub fn is_closing(&self) -> bool {
+        *self.stop.borrow()
     }
 
     /// Takes commands into the round until there are no more, the round is full, or one has to go alone.
@@ -262,12 +279,12 @@ impl<'a> Connection<'a> {
         // Others get no long answers while too many wait for their readers.
         let _room = self.door.handle.hold_unread(bytes);
         self.stay.is_behind(true);
-        let written = timeout(self.door.limits.unread_time, writing).await;
+        let written = tokio::select! {
+            written = timeout(self.door.limits.unread_time, writing) => written.ok(),
+            () = until_too_late(&mut self.stop) => None,
+        };
         self.stay.is_behind(false);
-        match written {
-            Ok(written) => written,
-            Err(_) => Err(io::ErrorKind::TimedOut.into()),
-        }
+        written.unwrap_or_else(|| Err(io::ErrorKind::TimedOut.into()))
     }
 
     /// Adds what was counted to what everybody sees.
@@ -275,6 +292,15 @@ impl<'a> Connection<'a> {
         self.door.counters.add(self.input.tally());
         self.door.counters.add(self.output.tally());
     }
+}
+
+/// Waits until the door has closed and the last answers should have been read.
+async fn until_too_late(stop: &mut watch::Receiver<bool>) {
+    // That nobody can close the door any more is no reason to end.
+    if stop.wait_for(|stop| *stop).await.is_err() {
+        std::future::pending::<()>().await;
+    }
+    tokio::time::sleep(LAST_WORDS).await;
 }
 
 /// Reads what has come; 0 bytes are the end. While nothing comes, the connection costs no buffer.

@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use crate::connection::{Connection, Visitor};
 use crate::door::Door;
 
-/// How long connections may take to end once the door closes.
+/// How long connections may take to end once the door closes: to finish what they began, and to give back what they hold.
 const FAREWELL: Duration = Duration::from_secs(2);
 
 /// How long clients wait while what was held before the start is given back. More of it goes back beside them.
@@ -34,12 +34,14 @@ async fn attend(listener: Listener, door: Arc<Door>, mut stop: watch::Receiver<b
     let (open, mut all_closed) = tokio::sync::mpsc::channel::<Infallible>(1);
     loop {
         let place = tokio::select! {
-            place = Arc::clone(&places).acquire_owned() => place.expect("the semaphore is never closed"),
+            biased;
             _ = stop.wait_for(|stop| *stop) => break,
+            place = Arc::clone(&places).acquire_owned() => place.expect("the semaphore is never closed"),
         };
         let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
+            biased;
             _ = stop.wait_for(|stop| *stop) => break,
+            accepted = listener.accept() => accepted,
         };
         match accepted {
             Ok((stream, _)) => {
@@ -61,7 +63,8 @@ async fn attend(listener: Listener, door: Arc<Door>, mut stop: watch::Receiver<b
     }
     drop((open, listener));
     if tokio::time::timeout(FAREWELL, all_closed.recv()).await.is_err() {
-        tracing::warn!("some connections did not end in time and are cut");
+        // They begin nothing any more and wait for no client: it is the node that takes long.
+        tracing::warn!("some connections have not ended in time; what they hold goes back when the node gets to it");
     }
 }
 

@@ -63,6 +63,9 @@ impl Connection<'_> {
             timeouts.push_back(timeout);
         }
         while let Some(timeout) = timeouts.pop_front() {
+            if self.is_closing() {
+                return Ok(false);
+            }
             let waits = timeout.is_none_or(|timeout| !timeout.is_zero());
             if !(waits && self.round.may_be_followed()) {
                 self.finish_round().await;
@@ -117,13 +120,14 @@ impl Connection<'_> {
             let has_room = self.input.unread() < AHEAD;
             tokio::select! {
                 biased;
+                // What is on its way to it by then goes back.
+                _ = self.stop.wait_for(|stop| *stop) => break Ended::DoorCloses,
                 outcome = &mut waiting => break Ended::Node(outcome),
                 read = read(&self.stream, &mut self.input), if has_room => {
                     if read? == 0 {
                         break Ended::ClientLeft;
                     }
                 }
-                _ = self.stop.wait_for(|stop| *stop) => break Ended::DoorCloses,
             }
         };
         self.presence.waits(false);

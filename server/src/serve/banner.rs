@@ -38,7 +38,7 @@ pub fn show(effective: &Effective, sockets: &[Socket], beanstalk: Option<&Socket
     };
     let is_exposed = sockets.iter().any(|socket| socket.place.is_exposed());
     if is_exposed && config.http.hosts.is_none() {
-        text += "asked for by its addresses only; --http-hosts says by which names, too\n";
+        text += "answers requests for its addresses only; add names with --http-hosts\n";
     }
     if let Some(socket) = sockets.first() {
         let url = match &socket.place {

@@ -19,7 +19,7 @@ use punctual_wire::StoreSize;
 
 use crate::config::Config;
 use crate::failure::Failure;
-use crate::private_file::replace;
+use crate::private_file::{narrow, replace};
 
 const SECRET: &str = "secret";
 
@@ -75,13 +75,19 @@ impl DataDirectory {
     pub fn secret(&self) -> Result<[u8; 32], Failure> {
         let path = self.path.join(SECRET);
         match fs::read(&path) {
-            Ok(bytes) => <[u8; 32]>::try_from(bytes).map_err(|bytes| {
-                let (path, length) = (path.display(), bytes.len());
-                Failure::Failed(format!(
-                    "{path} has {length} bytes instead of 32: restore it from a backup, or remove it; then consumers \
-                     cannot acknowledge what they were handed out before"
-                ))
-            }),
+            Ok(bytes) => {
+                // Whoever reads it can make up leases.
+                if let Err(error) = narrow(&path) {
+                    tracing::warn!(%error, path = %path.display(), "others may read what vouches for leases: chmod 600");
+                }
+                <[u8; 32]>::try_from(bytes).map_err(|bytes| {
+                    let (path, length) = (path.display(), bytes.len());
+                    Failure::Failed(format!(
+                        "{path} has {length} bytes instead of 32: restore it from a backup, or remove it; then consumers \
+                         cannot acknowledge what they were handed out before"
+                    ))
+                })
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let mut secret = [0; 32];
                 let drawn = getrandom::fill(&mut secret);

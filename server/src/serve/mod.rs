@@ -10,6 +10,7 @@
 mod banner;
 mod beanstalk;
 mod data;
+mod in_force;
 mod open_files;
 mod signals;
 mod sockets;
@@ -24,7 +25,6 @@ use punctual_almanac::Almanac;
 use punctual_beanstalk::Door;
 use punctual_core::{Clock, ClockStep, ShardConfig, StepFate};
 use punctual_http::{App, Hosts};
-use punctual_node::access::Access;
 use punctual_node::{DoubtingClock, Node, NodeConfig};
 use punctual_wire::Time;
 use tokio::runtime::{Builder, Runtime};
@@ -36,9 +36,9 @@ use crate::failure::Failure;
 use crate::logs;
 use crate::metrics::Metrics;
 use crate::tls::Certificate;
-use crate::tokens::TokenFile;
 use crate::trace::Export;
 use data::DataDirectory;
+use in_force::InForce;
 use signals::Signals;
 use sockets::Socket;
 use watchman::{BeanstalkDoor, Stop, Watchman};
@@ -68,12 +68,11 @@ fn serve(effective: &Effective, force_open: bool, export: Option<Export>) -> Res
     // A signal that comes while things are being opened counts as soon as they are.
     let signals = runtime.block_on(async { Signals::new() })?;
 
-    let tokens = TokenFile::at(config.tokens());
-    let known = tokens.read().map_err(|error| Failure::Usage(error.to_string()))?;
+    let tokens = InForce::read(config)?;
+    let access = Arc::clone(tokens.access());
     let certificate = Certificate::from(config)?;
-    let sockets = sockets::bind(config, known.is_some(), &runtime)?;
-    let beanstalk = sockets::bind_beanstalk(config, known.is_some(), &runtime)?;
-    let access = Arc::new(known.map_or_else(Access::open, Access::with_tokens));
+    let sockets = sockets::bind(config, !access.is_open(), &runtime)?;
+    let beanstalk = sockets::bind_beanstalk(config, !access.is_open(), &runtime)?;
 
     if let Some(export) = export {
         runtime.spawn(export.run());
@@ -92,7 +91,7 @@ fn serve(effective: &Effective, force_open: bool, export: Option<Export>) -> Res
     let metrics = Metrics::new(node.handle(), clock, Arc::clone(&almanac), counters, config.metrics.topics);
     let app = App {
         handle: node.handle(),
-        access: Arc::clone(&access),
+        access,
         secret: data.secret()?,
         limits: limits(config),
         hosts: Hosts::new(config.http.hosts.iter().flatten().map(|host| host.0.clone())),
@@ -103,8 +102,10 @@ fn serve(effective: &Effective, force_open: bool, export: Option<Export>) -> Res
     let stop_beanstalk = watch::Sender::new(false);
     let beanstalk_door =
         door.map(|door| BeanstalkDoor { door, is_open_to_all: config.beanstalk.open, stop: stop_beanstalk.clone() });
-    let watchman =
-        Watchman { handle: node.handle(), access, tokens, certificate: certificate.clone(), beanstalk: beanstalk_door };
+    let mut watchman =
+        Watchman { handle: node.handle(), tokens, certificate: certificate.clone(), beanstalk: beanstalk_door };
+    // Opening a store may take long, and a token that is made meanwhile counts from the first request on.
+    watchman.look_at_tokens();
     let addresses: Vec<String> = sockets.iter().map(|socket| socket.place.to_string()).collect();
     tracing::info!(version = app.version, addresses = addresses.join(","), store = %almanac, "started");
     banner::show(effective, &sockets, beanstalk.as_ref().map(|(socket, _)| socket), &almanac, &app.access);

@@ -1,27 +1,23 @@
 //! What the server looks after while it runs: signals, the file of tokens, and whether the node is well.
 
-use std::fs;
-use std::io;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use punctual_beanstalk::Door;
 use punctual_node::Handle;
-use punctual_node::access::Access;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 
+use super::in_force::InForce;
 use super::signals::{Asked, Signals};
 use crate::tls::Certificate;
-use crate::tokens::TokenFile;
 
 /// How often the file of tokens and the node's health are looked at.
 const ROUND: Duration = Duration::from_secs(2);
 
 pub struct Watchman {
     pub handle: Handle,
-    pub access: Arc<Access>,
-    pub tokens: TokenFile,
+    pub tokens: InForce,
     pub certificate: Option<Arc<Certificate>>,
     pub beanstalk: Option<BeanstalkDoor>,
 }
@@ -45,10 +41,9 @@ pub enum Stop {
 
 impl Watchman {
     /// Does its rounds until there is a reason to stop.
-    pub async fn until_stopped(self, signals: &mut Signals) -> Stop {
+    pub async fn until_stopped(mut self, signals: &mut Signals) -> Stop {
         let mut rounds = interval(ROUND);
         rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut seen = self.tokens_changed_at();
         let mut is_well = true;
         let mut is_troubled = false;
         loop {
@@ -56,19 +51,15 @@ impl Watchman {
                 asked = signals.next() => match asked {
                     Asked::Stop(signal) => return Stop::Signal(signal),
                     Asked::Reload => {
-                        seen = self.tokens_changed_at();
-                        self.reload_tokens();
+                        self.tokens.read_again();
+                        self.close_beanstalk();
                         self.reload_certificate();
                     }
                     Asked::Drain => self.drain(),
                 },
                 why = self.handle.until_broken() => return Stop::Broken(why),
                 _ = rounds.tick() => {
-                    let changed = self.tokens_changed_at();
-                    if changed != seen {
-                        seen = changed;
-                        self.reload_tokens();
-                    }
+                    self.look_at_tokens();
                     is_well = self.look_at_node(is_well);
                     is_troubled = self.look_at_store(is_troubled);
                 }
@@ -86,42 +77,20 @@ impl Watchman {
         }
     }
 
-    fn tokens_changed_at(&self) -> Option<SystemTime> {
-        match fs::metadata(self.tokens.path()).and_then(|metadata| metadata.modified()) {
-            Ok(changed) => Some(changed),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            // That it cannot be looked at is news, too.
-            Err(_) => Some(SystemTime::UNIX_EPOCH),
-        }
-    }
-
-    fn reload_tokens(&self) {
-        let file = self.tokens.path().display();
-        match self.tokens.read() {
-            Ok(Some(tokens)) => {
-                tracing::info!(tokens = tokens.len(), %file, "the tokens were read again");
-                self.access.replace(tokens);
-                self.close_beanstalk();
-            }
-            // A file that vanishes must not open the doors.
-            Ok(None) if !self.access.is_open() => {
-                tracing::warn!(%file, "the file of tokens is gone; what was read stays in force until a restart");
-            }
-            Ok(None) => {}
-            // Tokens were made, though not for this server to read: nobody is let in until they can be.
-            Err(error) if self.access.is_open() => {
-                tracing::error!(%error, "there are tokens now, and none can be read: nobody is let in");
-                self.access.replace(Vec::new());
-                self.close_beanstalk();
-            }
-            Err(error) => tracing::error!(%error, "the tokens stay as they were"),
-        }
+    /// Lets what was done to the file of tokens count.
+    pub fn look_at_tokens(&mut self) {
+        self.tokens.look();
+        self.close_beanstalk();
     }
 
     /// The protocol knows no tokens: where they are in force, the door would let in whom they keep out.
     fn close_beanstalk(&self) {
         let Some(beanstalk) = &self.beanstalk else { return };
-        if !beanstalk.is_open_to_all && !beanstalk.stop.send_replace(true) {
+        if self.tokens.access().is_open() || beanstalk.is_open_to_all {
+            return;
+        }
+        let close = |is_closed: &mut bool| !std::mem::replace(is_closed, true);
+        if beanstalk.stop.send_if_modified(close) {
             tracing::warn!(
                 "tokens are in force now, and the beanstalk protocol knows none: its door is closed, and whatever its \
                  connections held is given back; start with --beanstalk-open if something else keeps strangers out"

@@ -7,6 +7,11 @@ mod scope;
 #[path = "../stage/mod.rs"]
 mod stage;
 
+use std::fs::{self, File};
+use std::os::unix::fs::symlink;
+
+use std::time::Duration;
+
 use punctual_wire::Time;
 use serde_json::{Value, json};
 use stage::{Server, eventually, punctual, run};
@@ -116,6 +121,31 @@ fn each_operator_action_leaves_an_audit_line() {
 }
 
 #[test]
+fn who_hangs_up_is_in_the_audit_all_the_same() {
+    let mut server = Server::prepare(&["--log-format", "json"], &[]);
+    server.token = Some(token(&server, "in-a-hurry", &["admin"], &["*"]));
+    server.start_again();
+    let topics: Vec<String> = (0..40).map(|number| format!("left-{number}")).collect();
+    for topic in &topics {
+        server.send("PUT", &format!("/v1/topics/{topic}"), &json!({})).expect(200);
+    }
+    for topic in &topics {
+        let mut connection = server.connect();
+        connection.send("DELETE", &format!("/v1/topics/{topic}?force=true"), None);
+        drop(connection);
+    }
+    // What was heard of them is done by then.
+    std::thread::sleep(Duration::from_millis(500));
+    let left = server.get("/v1/topics").expect(200).json()["topics"].as_array().unwrap().len();
+    assert!(left < topics.len(), "some of them were heard");
+    eventually("each deletion is in the audit", || {
+        let output = server.output();
+        let deletions = output.lines().filter(|line| line.contains("delete-topic") && line.contains("in-a-hurry"));
+        deletions.count() == topics.len() - left
+    });
+}
+
+#[test]
 fn a_revoked_token_is_out_and_a_new_one_is_in_without_a_restart() {
     let mut server = Server::prepare(&[], &[]);
     let first = token(&server, "first", &["admin"], &["*"]);
@@ -130,6 +160,58 @@ fn a_revoked_token_is_out_and_a_new_one_is_in_without_a_restart() {
         server.get("/v1/topics").status == 401
     });
     assert_eq!(ask(&mut server, &second, "GET", "/v1/topics", None).0, 200);
+}
+
+#[test]
+fn a_token_that_is_made_while_the_server_starts_counts() {
+    let mut server = Server::prepare(&["--archive-directory", "archive"], &[]);
+    let archive = server.directory().join("archive");
+    fs::create_dir(&archive).unwrap();
+    // It waits for this for half a second, between reading the tokens and listening.
+    let lock = File::create(archive.join("archive.lock")).unwrap();
+    lock.lock().unwrap();
+    server.spawn();
+    eventually("it has read the tokens", || server.data().join("almanac").exists());
+    server.signal("STOP");
+    let secret = token(&server, "admin", &["admin"], &["*"]);
+    drop(lock);
+    server.signal("CONT");
+    let address = server.wait_for("listening on http://").replace("listening on http://", "");
+    let status =
+        |token: Option<String>| stage::Connection::open(&address, token).request("GET", "/v1/topics", None).status;
+    assert_eq!(status(None), 401, "from the first request on");
+    assert_eq!(status(Some(secret)), 200);
+}
+
+#[test]
+fn a_file_of_tokens_that_was_named_must_be_there() {
+    let mut server = Server::prepare(&["--access-tokens", "etc/deep/tokens.toml"], &[]);
+    server.spawn();
+    assert_eq!(server.wait().code(), Some(2));
+    let advice = "punctual token create --name admin --role admin --tokens etc/deep/tokens.toml";
+    server.wait_for(advice);
+    assert!(!server.data().exists(), "nothing was opened");
+    let made = run(punctual().args(advice.split(' ').skip(1)).current_dir(server.directory()));
+    assert_eq!(made.code, Some(0), "{made:?}");
+    server.start_again();
+    server.get("/v1/topics").expect(401);
+    server.token = Some(made.stdout.trim().to_owned());
+    server.get("/v1/topics").expect(200);
+    fs::remove_dir_all(server.directory().join("etc")).unwrap();
+    server.wait_for("the file of tokens is gone");
+    server.get("/v1/topics").expect(200);
+    server.token = None;
+    server.get("/v1/topics").expect(401);
+}
+
+#[test]
+fn a_file_of_tokens_that_is_a_link_to_nothing_starts_nothing() {
+    let mut server = Server::prepare(&[], &[]);
+    fs::create_dir(server.data()).unwrap();
+    symlink("nowhere.toml", server.data().join("tokens.toml")).unwrap();
+    server.spawn();
+    assert_eq!(server.wait().code(), Some(2));
+    server.wait_for("it is a link to a file that is not there");
 }
 
 #[test]

@@ -164,3 +164,20 @@ fn a_web_page_cannot_send_commands_in_the_body_of_a_request() {
     }
     assert_eq!(server.get("/v1/topics").expect(200).json()["topics"], serde_json::json!([]));
 }
+
+#[test]
+fn a_web_page_cannot_send_commands_in_a_handshake() {
+    let server = peer::punctual();
+    let commands = b"\r\nuse mails\r\nput 0 0 60 4\r\nevil\r\n";
+    // What comes before the page's words may be longer than a line.
+    for length in [0, 60, 500] {
+        let mut page = raw(&server);
+        let hello = [&b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"[..], &vec![0xab; length], commands].concat();
+        page.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        _ = page.write_all(&hello);
+        let mut heard = Vec::new();
+        _ = page.read_to_end(&mut heard);
+        assert_eq!(heard.escape_ascii().to_string(), "");
+    }
+    assert_eq!(server.get("/v1/topics").expect(200).json()["topics"], serde_json::json!([]));
+}
