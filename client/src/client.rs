@@ -18,12 +18,13 @@ use crate::transport::{Answered, Call, Repeat, Transport};
 /// A request is repeated, with growing waits, when the server could not be reached, is overloaded (503) or wants
 /// the caller to slow down (429), as long as the [timeout](ClientBuilder::timeout) allows. What may have been carried
 /// out although its answer was lost is only repeated if twice is the same as once:
-/// - [`schedule`](Client::schedule): a task without an id gets one before it is sent, so the same task comes twice;
+/// - [`schedule`](Client::schedule): a task without an id gets one before it is sent, so the same task comes twice; but
+///   not one that replaces another, which would run again if it has finished meanwhile;
 /// - reading, [`cancel`](Client::cancel) (which then says *was cancelled*), settings, pausing and resuming;
 /// - [`reschedule`](Client::reschedule) and [`shift_key`](Client::shift_key) to a time, but not *by* a length of time;
 /// - [`acknowledge`](Client::acknowledge) and the like, because the lease tells the first from the second.
 ///
-/// Everything else, [`reserve`](Client::reserve) above all, is repeated only if surely nothing was sent; otherwise
+/// Everything else, [`reserve`](Client::reserve) above all, is repeated only if it was surely not carried out; otherwise
 /// the error says that it may have happened.
 #[derive(Clone, Debug)]
 pub struct Client {

@@ -44,16 +44,19 @@ impl Client {
     /// Schedules a task. Once this returns, the task is on disk and will be delivered.
     ///
     /// A task without an id gets one here (a ULID), so that a repetition after a lost answer creates nothing twice.
+    /// One that takes the place of another (`replace`) is not repeated once it may have been carried out: if it has
+    /// finished meanwhile, it would run once more. Ask where it stands before you do it again.
     pub async fn schedule(&self, task: impl Into<NewTask>) -> Result<Scheduled, Error> {
         let (task, named) = name(task.into());
-        let scheduled = self.tell(Method::POST, Path::new("tasks"), &task, Repeat::Safe).await?;
+        let scheduled = self.tell(Method::POST, Path::new("tasks"), &task, repeat(task.replace)).await?;
         Ok(settle_name(scheduled, named))
     }
 
     /// Schedules tasks, many in one request; each is answered by itself, in their order.
     ///
     /// More than 10,000 tasks, or more than 15 MiB, go in several requests. If one of these fails, what was
-    /// scheduled before stays so: tasks with ids of their own can then simply be handed in again.
+    /// scheduled before stays so: tasks with ids of their own can then simply be handed in again. A request is not
+    /// repeated, once it may have been carried out, if one of its tasks takes the place of another (`replace`).
     pub async fn schedule_many(&self, tasks: Vec<NewTask>) -> Result<Vec<Result<Scheduled, Problem>>, Error> {
         let mut results = Vec::with_capacity(tasks.len());
         let mut batch = Written::default();
@@ -74,7 +77,8 @@ impl Client {
     pub(crate) async fn schedule_written(&self, batch: Written) -> Result<Vec<Result<Scheduled, Problem>>, Error> {
         let named = batch.named.clone();
         let path = Path::new("tasks").verb("batch");
-        let answer = self.send(Method::POST, path, batch.into_json(), Repeat::Safe).await?;
+        let repeat = repeat(batch.replaces);
+        let answer = self.send(Method::POST, path, batch.into_json(), repeat).await?;
         let results = parse::<BatchResults>(&answer)?.results;
         if results.len() != named.len() {
             let reason = format!("{} answers to {} tasks", results.len(), named.len());
@@ -190,6 +194,11 @@ fn rule<T>(answer: Result<T, Error>) -> Result<Ruling<T>, Error> {
     }
 }
 
+/// A task comes twice under the same id and is there once. One that replaces arms it again if it has finished meanwhile.
+fn repeat(replaces: bool) -> Repeat {
+    if replaces { Repeat::Unsent } else { Repeat::Safe }
+}
+
 /// The task with an id, and whether that was made here.
 fn name(mut task: NewTask) -> (NewTask, bool) {
     let named = task.id.is_none();
@@ -214,12 +223,18 @@ fn settle_name(mut scheduled: Scheduled, named: bool) -> Scheduled {
 pub(crate) struct Item {
     json: Bytes,
     named: bool,
+    replaces: bool,
 }
 
 impl Item {
     pub fn new(task: NewTask) -> Result<Item, Error> {
         let (task, named) = name(task);
-        Ok(Item { json: write(&task)?, named })
+        Ok(Item { json: write(&task)?, named, replaces: task.replace })
+    }
+
+    /// Whether it takes the place of another.
+    pub fn replaces(&self) -> bool {
+        self.replaces
     }
 
     /// How many bytes it takes.
@@ -233,6 +248,8 @@ impl Item {
 pub(crate) struct Written {
     json: BytesMut,
     named: Vec<bool>,
+    /// Whether one of them takes the place of another.
+    replaces: bool,
 }
 
 impl Written {
@@ -249,6 +266,7 @@ impl Written {
         self.json.put_slice(if self.is_empty() { b"{\"tasks\":[" } else { b"," });
         self.json.put_slice(&item.json);
         self.named.push(item.named);
+        self.replaces |= item.replaces;
     }
 
     fn into_json(mut self) -> Bytes {
@@ -302,8 +320,8 @@ mod tests {
 
     #[test]
     fn a_batch_stays_below_the_limits_of_a_request() {
-        let large = Item { json: Bytes::from(vec![b' '; BATCH_BYTES + 1]), named: true };
-        let small = Item { json: Bytes::from_static(b"{}"), named: true };
+        let large = Item { json: Bytes::from(vec![b' '; BATCH_BYTES + 1]), named: true, replaces: false };
+        let small = Item { json: Bytes::from_static(b"{}"), named: true, replaces: false };
         let mut written = Written::default();
         assert!(written.has_room(&large));
         written.push(large);

@@ -67,6 +67,40 @@ async fn moving_by_a_length_is_not_repeated_and_moving_to_a_time_is() {
 }
 
 #[tokio::test]
+async fn a_replacement_is_not_repeated_once_it_may_have_been_carried_out() {
+    let stub = Stub::start(|before, _| match before {
+        0..=2 => Reply::Break,
+        3 => Reply::Json(200, json!({"results": [{"problem": problem(503, "unavailable")}]})),
+        _ => Reply::Json(503, problem(503, "unavailable")),
+    });
+    let stub = stub.await;
+    let client = Client::new(&stub.url).unwrap();
+    let replacing = || Task::new("orders").id("7").replace();
+    let lost = |error: Error, requests| {
+        assert!(error.may_have_happened(), "{error}");
+        assert_eq!(stub.asked().len(), requests, "{error}");
+    };
+    lost(client.schedule(replacing()).await.unwrap_err(), 1);
+    let tasks = vec![Task::new("orders").into(), replacing().into()];
+    lost(client.schedule_many(tasks).await.unwrap_err(), 2);
+    lost(client.batcher().schedule(replacing()).await.unwrap_err(), 3);
+    lost(client.batcher().schedule(replacing()).await.unwrap_err(), 4);
+    lost(client.schedule(replacing()).await.unwrap_err(), 5);
+}
+
+#[tokio::test]
+async fn a_replacement_that_was_refused_for_now_is_repeated() {
+    let stub = Stub::start(|before, asked| match before {
+        0 => Reply::Json(429, problem(429, "rate-limited")),
+        _ => Reply::Json(200, scheduled(asked, "replaced")),
+    });
+    let stub = stub.await;
+    let task = Task::new("orders").id("7").replace();
+    let done = Client::new(&stub.url).unwrap().schedule(task).await.unwrap();
+    assert_eq!((done.outcome, stub.asked().len()), (ScheduleOutcome::Replaced, 2));
+}
+
+#[tokio::test]
 async fn what_was_never_sent_is_repeated_whatever_it_is() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());

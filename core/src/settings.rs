@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::answer::Refused;
 use crate::name::Name;
 use crate::pattern::Pattern;
+use crate::task::NO_TTL;
 use crate::time::{Millis, Timestamp};
 
 /// The settings of a topic.
@@ -100,6 +101,16 @@ impl QueueSettings {
         lease.max(DEFAULT_MAX_LEASE)
     }
 
+    /// Whether a pause until then can be meant at this time: one that is over would be none. It is asked of what
+    /// somebody says now, not of what was said before, whose time may pass meanwhile.
+    pub fn check_pause(until: Option<Timestamp>, field: &'static str, now: Timestamp) -> Result<(), Refused> {
+        if until.is_some_and(|until| until <= now) {
+            let why = "this is over already: name a time to come, or resume the queue".into();
+            return Err(Refused::Invalid { field, why });
+        }
+        Ok(())
+    }
+
     /// Whether they can be kept.
     pub fn check(&self) -> Result<(), Refused> {
         let bad = |why: String| Err(Refused::BadSettings(why));
@@ -118,6 +129,9 @@ impl QueueSettings {
 impl TopicSettings {
     /// Whether they can be kept.
     pub fn check(&self) -> Result<(), Refused> {
+        if self.ttl == Some(Millis::ZERO) {
+            return Err(Refused::BadSettings(format!("`ttl`: {NO_TTL}")));
+        }
         check_rate(self.rate)
     }
 }

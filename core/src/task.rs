@@ -11,6 +11,9 @@ use crate::time::{Millis, Timestamp};
 /// Why a lease has some length.
 pub(crate) const NO_LEASE: &str = "0 ms end before work can begin: give it some time, or leave it out";
 
+/// Why a time to live has some length.
+pub(crate) const NO_TTL: &str = "after 0 ms it is over before anybody can have it: give it some time, or leave it out";
+
 /// Names and values that travel with a body.
 pub type Headers = Vec<(String, String)>;
 
@@ -89,6 +92,9 @@ impl Task {
         }
         if self.max_lease == Some(Millis::ZERO) {
             return invalid("max_lease", NO_LEASE);
+        }
+        if self.ttl == Some(Millis::ZERO) {
+            return invalid("ttl", NO_TTL);
         }
         if let (Some(lease), Some(max)) = (self.lease, self.max_lease)
             && lease > max

@@ -142,8 +142,8 @@ fn a_queue_that_is_emptied_by_each_consumer_does_not_starve_the_others() {
 #[test]
 fn a_consumer_is_not_sent_away_while_what_it_gets_is_being_read() {
     let mut center = Center::new();
-    center.schedule(with_ttl(task("1", 0), 0));
-    center.pass(1);
+    center.schedule(with_ttl(task("1", 0), 1));
+    center.pass(2);
     let consumer = center.wait_for(&["t"], 1, 10, "consumer");
     // In one step its wait is over and the task is ready again, but its body is only in the store.
     let replay = Command::Replay(Selected { topic: name("t"), id: name("1"), queue: None });
@@ -240,8 +240,8 @@ fn a_dead_delivery_of_a_broadcast_task_is_sent_on_until_word_comes_also_after_a_
 #[test]
 fn a_delivery_ends_for_its_task_when_its_queue_is_deleted_before_its_death_is_durable() {
     let mut center = broadcasting();
-    let (scheduled, task, _) = one_step(&mut center, vec![schedule(with_ttl(task("1", 0), 0))]);
-    center.tick(1);
+    let (scheduled, task, _) = one_step(&mut center, vec![schedule(with_ttl(task("1", 0), 1))]);
+    center.tick(2);
     let mut on_their_way = vec![one_step(&mut center, vec![])];
     on_their_way.push(one_step(&mut center, vec![delete_queue("b", true)]));
     on_their_way.push(one_step(&mut center, vec![]));
@@ -255,7 +255,7 @@ fn a_delivery_ends_for_its_task_when_its_queue_is_deleted_before_its_death_is_du
     let spread = Standing::Spread { open: vec![name("a")], finished: vec![name("b")] };
     assert_eq!(center.standing("1"), Some(spread));
     assert_eq!(center.ask(Command::Purge(part("a"))), Ok(Answer::Purged));
-    assert_eq!(center.standing("1"), Some(Standing::Finished { ending: Ending::Purged, at: at(1) }));
+    assert_eq!(center.standing("1"), Some(Standing::Finished { ending: Ending::Purged, at: at(2) }));
 }
 
 #[test]

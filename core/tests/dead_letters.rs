@@ -142,6 +142,19 @@ fn a_dead_letter_without_word_is_sent_again_under_the_same_id() {
 }
 
 #[test]
+fn a_dead_letter_that_nobody_took_keeps_its_own_note() {
+    let mut center = Center::new();
+    center.put_queue("t", QueueSettings { dead_letter: Some(name("nowhere")), ..QueueSettings::default() });
+    bury(&mut center, "a");
+    let forward = center.forwards.pop().expect("it is sent");
+    let refused = Some("there is none".into());
+    center.ask(Command::Forwarded { key: forward.key, journey: forward.journey, refused }).unwrap();
+    let found = view::get(&*center.store, SHARD, &name("t"), &name("a"), center.now()).unwrap().unwrap();
+    let note = found.delivery.death.and_then(|death| death.note);
+    assert_eq!(note.as_deref(), Some("no; topic nowhere did not take it: there is none"));
+}
+
+#[test]
 fn a_full_queue_gives_up_the_newcomer_or_the_oldest_of_the_least_urgent() {
     let mut center = Center::new();
     let full = |overflow| QueueSettings { max_length: Some(2), overflow, ..QueueSettings::default() };

@@ -73,6 +73,32 @@ fn a_feed_to_a_queue_that_will_never_be_is_refused() {
 }
 
 #[test]
+fn a_topic_that_feeds_the_queue_of_its_own_name_needs_it() {
+    let put = || Command::PutTopic { name: name("t"), settings: Box::default() };
+    let mut center = Center::with(ShardConfig { create_on_use: false, ..ShardConfig::default() });
+    assert_eq!(center.ask(put()), Err(Refused::NoSuchQueue(name("t"))));
+    center.put_queue("t", QueueSettings::default());
+    assert!(center.ask(put()).is_ok());
+}
+
+#[test]
+fn a_time_to_live_of_nothing_is_refused() {
+    let mut center = Center::new();
+    let refused = center.try_schedule(Task { ttl: Some(Millis::ZERO), ..task("a", 0) });
+    assert!(matches!(refused, Err(Refused::Invalid { field: "ttl", .. })), "{refused:?}");
+    let settings = Box::new(TopicSettings { ttl: Some(Millis::ZERO), ..TopicSettings::default() });
+    let refused = center.ask(Command::PutTopic { name: name("t"), settings });
+    assert!(matches!(&refused, Err(Refused::BadSettings(why)) if why.contains("ttl")), "{refused:?}");
+}
+
+#[test]
+fn a_pause_that_is_over_is_refused() {
+    let check = |until| QueueSettings::check_pause(until, "until", at(5));
+    assert_eq!([None, Some(at(6)), Some(Timestamp::NEVER)].map(check), [Ok(()), Ok(()), Ok(())]);
+    assert!(matches!(check(Some(at(5))), Err(Refused::Invalid { field: "until", .. })));
+}
+
+#[test]
 fn zero_attempts_are_any_number() {
     let mut center = Center::new();
     let retry = Retry { attempts: 0, backoff: Backoff::Fixed(Millis::ZERO), jitter_percent: 0 };

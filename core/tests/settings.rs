@@ -62,8 +62,8 @@ fn a_queues_rate_smooths_what_is_handed_out() {
 fn topics_and_queues_are_not_made_by_use_if_that_is_turned_off() {
     let mut center = Center::with(ShardConfig { create_on_use: false, ..ShardConfig::default() });
     assert_eq!(center.try_schedule(task("a", 0)), Err(Refused::NoSuchTopic(name("t"))));
-    center.put_topic("t", TopicSettings::default());
     center.put_queue("t", QueueSettings::default());
+    center.put_topic("t", TopicSettings::default());
     center.schedule(task("a", 0));
     assert_eq!(center.take_ids(), ["a"]);
 }

@@ -48,18 +48,23 @@ pub(crate) struct Share {
 /// The answers of a round in the order of the requests; `None` where the outcome is unknown.
 pub(crate) type Outcomes = Vec<Option<Outcome>>;
 
+/// What the node itself makes of the answers of a round.
+pub(crate) type Concern = Box<dyn FnOnce(&Outcomes) + Send>;
+
 struct Round {
     outcomes: Outcomes,
     open: usize,
     done: Option<oneshot::Sender<Outcomes>>,
+    /// Heeded before anybody hears the answers, and also if nobody listens any more.
+    concern: Option<Concern>,
 }
 
 impl Share {
     /// So many shares, and where all the answers come when the last one is there.
-    pub fn round(count: usize) -> (impl Iterator<Item = Share>, oneshot::Receiver<Outcomes>) {
+    pub fn round(count: usize, concern: Option<Concern>) -> (impl Iterator<Item = Share>, oneshot::Receiver<Outcomes>) {
         let (done, receiver) = oneshot::channel();
         let outcomes = (0..count).map(|_| None).collect();
-        let mut round = Round { outcomes, open: count, done: Some(done) };
+        let mut round = Round { outcomes, open: count, done: Some(done), concern };
         round.end_if_done();
         let round = Arc::new(Mutex::new(round));
         let shares = (0..count).map(move |index| Share { round: Arc::clone(&round), index, is_answered: false });
@@ -93,6 +98,9 @@ impl Round {
         if self.open == 0
             && let Some(done) = self.done.take()
         {
+            if let Some(concern) = self.concern.take() {
+                concern(&self.outcomes);
+            }
             // If nobody listens any more, nobody misses the answers.
             _ = done.send(std::mem::take(&mut self.outcomes));
         }
@@ -105,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_round_ends_with_its_last_answer_and_keeps_the_order() {
-        let (shares, mut receiver) = Share::round(3);
+        let (shares, mut receiver) = Share::round(3, None);
         let mut shares: Vec<Share> = shares.collect();
         shares.pop().unwrap().answer(Err(Error::Overloaded));
         drop(shares.pop());
@@ -116,8 +124,18 @@ mod tests {
     }
 
     #[test]
+    fn what_concerns_the_node_is_heeded_although_nobody_listens() {
+        let (sender, heeded) = std::sync::mpsc::channel();
+        let concern: Concern = Box::new(move |outcomes| _ = sender.send(outcomes.clone()));
+        let (mut shares, receiver) = Share::round(1, Some(concern));
+        drop(receiver);
+        shares.next().unwrap().answer(Ok(Answer::Noted));
+        assert_eq!(heeded.try_recv().unwrap(), [Some(Ok(Answer::Noted))]);
+    }
+
+    #[test]
     fn an_empty_round_is_over_at_once() {
-        let (_, mut receiver) = Share::round(0);
+        let (_, mut receiver) = Share::round(0, None);
         assert_eq!(receiver.try_recv().unwrap(), []);
     }
 }

@@ -7,7 +7,7 @@ mod stage;
 use std::time::Duration;
 
 use punctual_core::store::Table;
-use punctual_core::{QueueSettings, Rate, Refused};
+use punctual_core::{Millis, QueueSettings, Rate, Refused};
 use punctual_memory::{Fate, MemoryStore};
 use punctual_node::{Error, Handle, Node, shard_of};
 use stage::{Gate, PATIENCE, Stage, config, eventually, is_dry, name, next, task, wait_for};
@@ -118,6 +118,68 @@ async fn a_queue_that_nobody_made_is_refused_if_queues_must_be_made() {
     assert_eq!(handle.reserve(wait_for(&handle, "orders", Duration::ZERO)).await, Ok(vec![]));
     handle.delete_queue(&name("orders"), false).await.unwrap();
     assert_eq!(handle.reserve(wait_for(&handle, "orders", Duration::ZERO)).await, refused);
+}
+
+#[tokio::test]
+async fn a_queue_whose_maker_left_can_be_consumed() {
+    let mut strict = config(2);
+    strict.shard.create_on_use = false;
+    let stage = Stage::with(strict);
+    let (handle, orders) = (stage.handle.clone(), name("orders"));
+    let reserve = || handle.reserve(wait_for(&handle, "orders", Duration::ZERO));
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    // Nothing is answered before the gate opens, and by then nobody listens.
+    let gate = stage.close_gate();
+    let mut put = Box::pin(handle.put_queue(&orders, QueueSettings::default()));
+    assert!(put.as_mut().poll(&mut context).is_pending());
+    drop(put);
+    gate.open();
+    eventually("there is a queue", async || handle.queue(&orders).await.is_ok_and(|queue| queue.is_some())).await;
+    eventually("it can be consumed", async || reserve().await == Ok(vec![])).await;
+
+    // Whenever somebody leaves who deletes it: where it is gone it cannot be consumed, and else it can.
+    for polls in 0..30 {
+        handle.put_queue(&orders, QueueSettings::default()).await.unwrap();
+        let mut delete = Box::pin(handle.delete_queue(&orders, true));
+        for _ in 0..polls {
+            if delete.as_mut().poll(&mut context).is_ready() {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        drop(delete);
+        // What was sent is done by then.
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        eventually("both agree", async || reserve().await.is_ok() == handle.queue(&orders).await.unwrap().is_some())
+            .await;
+    }
+}
+
+#[tokio::test]
+async fn a_pause_that_is_over_is_refused_whichever_way_it_comes() {
+    let Stage { handle, node: _node, .. } = Stage::new(2);
+    let orders = name("orders");
+    let paused = |until| QueueSettings { paused_until: Some(until), ..QueueSettings::default() };
+    let over = paused(handle.now());
+    let is_refused = |field, result: Result<QueueSettings, Error>| {
+        assert!(
+            matches!(&result, Err(Error::Refused(Refused::Invalid { field: is, .. })) if *is == field),
+            "{result:?}"
+        );
+    };
+    is_refused("paused_until", handle.put_queue(&orders, over.clone()).await);
+    handle.put_queue(&orders, QueueSettings::default()).await.unwrap();
+    let amended = handle.amend_queue(&orders, |_| Ok::<_, ()>(over.clone())).await;
+    is_refused("paused_until", amended.map(|settings| settings.unwrap()));
+    is_refused("until", handle.pause_queue(&orders, over.paused_until).await);
+
+    // Something else is changed while a pause that was said before runs out.
+    let soon = paused(handle.after(Millis(20)));
+    handle.put_queue(&orders, soon.clone()).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(30)).await;
+    let lease = Millis::from_secs(7);
+    let amended = handle.amend_queue(&orders, |present| Ok::<_, ()>(QueueSettings { lease, ..present })).await;
+    assert_eq!(amended, Ok(Ok(QueueSettings { lease, ..soon })));
 }
 
 #[tokio::test]

@@ -80,6 +80,58 @@ fn a_queue_is_looked_at_changed_paused_and_deleted() {
 }
 
 #[test]
+fn settings_pause_a_queue_as_they_say() {
+    let server = Server::start();
+    let (soon, over) = ("2100-01-01T00:00:00Z", "2020-01-01T00:00:00Z");
+    let put = |settings: Value| server.send("PUT", "/v1/queues/q", &settings);
+    let patch = |settings: Value| server.send("PATCH", "/v1/queues/q", &settings);
+    let pause = |answer: stage::Answer| {
+        let settings = answer.expect(200).json()["settings"].clone();
+        (settings["paused"] == true, settings["paused_until"].is_string())
+    };
+    assert_eq!(pause(put(json!({ "paused_until": soon }))), (true, true));
+    assert_eq!(pause(patch(json!({ "lease": "5s" }))), (true, true), "it is about something else");
+    assert_eq!(pause(patch(json!({ "paused": false }))), (false, false));
+    assert_eq!(pause(patch(json!({ "paused_until": soon }))), (true, true));
+    assert_eq!(pause(patch(json!({ "paused": true }))), (true, false));
+    assert_eq!(pause(patch(json!({ "paused": null }))), (false, false));
+    assert_eq!(pause(patch(json!({ "paused": true, "paused_until": soon }))), (true, true));
+    for bad in [
+        json!({ "paused_until": over }),
+        json!({ "paused": true, "paused_until": over }),
+        json!({ "paused": false, "paused_until": soon }),
+    ] {
+        for refused in [put(bad.clone()), patch(bad.clone())] {
+            let refused = refused.expect(422).json();
+            assert!(refused["detail"].as_str().unwrap().starts_with("`paused_until`: "), "{bad}: {refused}");
+        }
+    }
+    assert_eq!(pause(server.get("/v1/queues/q")), (true, true), "what is refused ends no pause");
+}
+
+#[test]
+fn a_list_goes_on_after_a_name_of_former_times() {
+    let server = Server::start();
+    for list in ["topics", "queues"] {
+        server.send("PUT", &format!("/v1/{list}/last"), &json!({})).expect(200);
+        for cursor in [".", ".."] {
+            let page = server.get(&format!("/v1/{list}?cursor={cursor}")).expect(200).json();
+            assert_eq!(page[list][0]["name"], "last");
+        }
+        server.get(&format!("/v1/{list}?cursor=a%20b")).expect(422);
+    }
+}
+
+#[test]
+fn events_of_what_cannot_be_are_refused() {
+    let server = Server::start();
+    for (field, filter) in [("topic", "topic=."), ("queue", "queue=a%20b"), ("key", "key=..")] {
+        let refused = server.get(&format!("/v1/events?{filter}")).expect(422).json();
+        assert!(refused["detail"].as_str().unwrap().starts_with(&format!("`{field}`")), "{refused}");
+    }
+}
+
+#[test]
 fn dead_letters_are_listed_replayed_and_purged() {
     let server = Server::start();
     for id in ["1", "2", "3"] {
@@ -111,6 +163,8 @@ fn finished_tasks_are_listed_and_replayed() {
     assert_eq!(history[0]["standing"]["ending"], "done");
     assert_eq!(code(server.post("/v1/history/replay", &json!({})).expect(422)), "invalid");
     assert_eq!(code(server.post("/v1/history/replay", &json!({ "topic": "h", "queue": "h" })).expect(422)), "invalid");
+    let all = server.post("/v1/history/replay", &json!({ "topic": "h", "all": true })).expect(422).json();
+    assert!(all["detail"].as_str().unwrap().contains("`\"ending\": \"any\"`"), "{all}");
     assert_eq!(server.post("/v1/history/replay", &json!({ "topic": "h" })).expect(200).json()["changed"], 1);
     let again = server.post("/v1/reserve", &json!({ "queues": ["h"], "wait": "5s" })).expect(200).json();
     assert_eq!(again["deliveries"][0]["id"], "1");

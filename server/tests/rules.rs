@@ -107,6 +107,19 @@ fn a_feed_to_a_queue_that_is_missing_is_refused_where_nothing_comes_to_be_by_use
     assert_eq!(refused.json()["code"], "no-such-queue");
     server.send("PUT", "/v1/queues/missing", &json!({})).expect(200);
     server.send("PUT", "/v1/topics/t", &feeds).expect(200);
+    // A topic that names no feeds has one: the queue of its own name.
+    let refused = server.send("PUT", "/v1/topics/own", &json!({})).expect(404).json();
+    assert_eq!(refused["detail"], "there is no queue own: create it first");
+    server.send("PUT", "/v1/queues/own", &json!({})).expect(200);
+    server.send("PUT", "/v1/topics/own", &json!({})).expect(200);
+}
+
+#[test]
+fn a_time_to_live_of_nothing_is_refused_for_tasks_and_topics() {
+    let server = Server::start();
+    refused(server.post("/v1/tasks", &json!({ "topic": "t", "ttl": 0 })), &["ttl", "leave it out"]);
+    let topic = server.send("PUT", "/v1/topics/t", &json!({ "ttl": "0s" })).expect(422).json();
+    assert!(topic["detail"].as_str().unwrap().contains("ttl"), "{topic}");
 }
 
 /// Sends a body as it is written here: what is tested is what a program would not write.
@@ -122,17 +135,19 @@ fn raw_task(server: &Server, body: &str) -> Answer {
 fn json_that_parsers_would_not_take_back_is_refused() {
     let server = Server::start();
     let nested = |depth: usize| format!("{}1{}", "[".repeat(depth), "]".repeat(depth));
-    for bad in [nested(129), nested(20_000), "\"\\ud800\"".into(), "[1e999]".into(), "1".repeat(5_000)] {
+    for bad in [nested(121), nested(20_000), "\"\\ud800\"".into(), "[1e999]".into(), "1".repeat(5_000)] {
         refused(raw_task(&server, &bad), &["body", "text"]);
     }
     for bad in ["NaN", "[1,]", "'x'"] {
         raw_task(&server, bad).expect(400);
     }
-    for good in [nested(127), "null".into(), "\"\\ud83d\\ude00\"".into(), "{\"a\":1,\"a\":2}".into()] {
+    for good in [nested(120), "null".into(), "\"\\ud83d\\ude00\"".into(), "{\"a\":1,\"a\":2}".into()] {
         raw_task(&server, &good).expect(201);
     }
     let deliveries = server.post("/v1/reserve", &json!({ "queues": ["raw"], "max": 9, "wait": "5s" })).expect(200);
     assert!(deliveries.text().contains("\"body\":null,"), "it comes back as null");
+    // Whoever reads the answer as a whole gets all of them.
+    assert_eq!(deliveries.json()["deliveries"].as_array().unwrap().len(), 4);
     assert_eq!(deliveries.text().matches("\"body\":").count(), 4);
     let task = json!({ "topic": "t", "id": "null", "body": null });
     server.post("/v1/tasks", &task).expect(201);

@@ -101,7 +101,7 @@ pub struct QueueSettings {
     pub dead_retention: Option<Span>,
     /// Whether nothing is handed out, until it is resumed or until the time below. Default: no.
     pub paused: bool,
-    /// Until when nothing is handed out.
+    /// Until when nothing is handed out: a time to come. It does not go with `paused: false`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paused_until: Option<Time>,
     /// How many deliveries it hands out in a second; what comes above waits.

@@ -59,8 +59,9 @@ impl<R> Shard<R> {
 
     pub(super) fn put_topic(&mut self, name: &Name, settings: TopicSettings) -> Reply {
         settings.check()?;
-        let mut fed = settings.feeds.iter().flatten().map(|binding| &binding.queue);
-        // Where queues do not come to be by use, what is fed to a missing one would be lost to everybody's sight.
+        let own = settings.feeds.is_none().then_some(name);
+        let mut fed = settings.feeds.iter().flatten().map(|binding| &binding.queue).chain(own);
+        // Where queues do not come to be by use, what is fed to a missing one would be a dead letter at once.
         match fed.find(|queue| !self.config.create_on_use && self.directory.queue_index(queue).is_none()) {
             Some(queue) => Err(Refused::NoSuchQueue(queue.clone())),
             None => self.adjust_topic(name, settings),

@@ -7,6 +7,7 @@
 use super::Shard;
 use super::desk::Slot;
 use crate::answer::{Answer, Refused, Reply};
+use crate::attempt::NOTE_BYTES;
 use crate::name::Name;
 use crate::state::{Death, Ending, Phase};
 use crate::store::{Key, ShardId};
@@ -44,14 +45,14 @@ impl<R> Shard<R> {
         let row = &self.desk[slot];
         let Phase::Forwarding { to, number, death } = row.state.phase.clone() else { return };
         if !self.has_body(slot) {
-            return self.bury(slot, Death { note: Some("its task is not there any more".into()), ..death });
+            return self.bury(slot, death.adding("its task is not there any more"));
         }
         let Content { form, mut headers, body } = unpack(self.desk[slot].body.as_ref().expect("it was looked for"));
         let hops = headers.iter().find(|(name, _)| name == "punctual-dead-hops");
         let hops = hops.and_then(|(_, hops)| hops.parse().ok()).unwrap_or(0u32).saturating_add(1);
         if hops > HOPS {
-            let note = Some(format!("it has passed {HOPS} topics: do their dead letters go in a circle?"));
-            return self.bury(slot, Death { note, ..death });
+            let why = format!("it has passed {HOPS} topics: do their dead letters go in a circle?");
+            return self.bury(slot, death.adding(&why));
         }
         headers.retain(|(name, _)| !name.starts_with(DEAD_PREFIX));
         headers.extend(self.dead_headers(slot, &death, hops));
@@ -91,12 +92,24 @@ impl<R> Shard<R> {
         };
         match refused {
             None => self.end(slot, Ending::Forwarded),
-            Some(why) => {
-                let note = Some(format!("topic {to} did not take it: {why}"));
-                self.bury(slot, Death { note, ..death });
-            }
+            Some(why) => self.bury(slot, death.adding(&format!("topic {to} did not take it: {why}"))),
         }
         Ok(Answer::Noted)
+    }
+}
+
+impl Death {
+    /// The same death with what came of sending it on. What was said of the death itself comes first, and is cut if
+    /// both together are longer than a note may be.
+    fn adding(mut self, why: &str) -> Death {
+        let mut note = self.note.take().unwrap_or_default();
+        if !note.is_empty() {
+            note.truncate(note.floor_char_boundary(NOTE_BYTES.saturating_sub(why.len() + 2)));
+            note.push_str("; ");
+        }
+        note.push_str(why);
+        note.truncate(note.floor_char_boundary(NOTE_BYTES));
+        Death { note: Some(note), ..self }
     }
 }
 
@@ -123,6 +136,19 @@ mod tests {
             .map(|dead_for| patience(Timestamp::ZERO, Timestamp::from_millis(dead_for)));
         assert_eq!(waits.map(|wait| wait.0), [60_000, 60_000, 60_500, 300_000, 21_600_000]);
         assert_eq!(patience(Timestamp::LAST, Timestamp::ZERO), PATIENCE.0, "the clock was set back");
+    }
+
+    #[test]
+    fn a_note_that_is_added_to_stays_as_short_as_notes_are() {
+        use crate::state::Reason;
+        let noted = |note: Option<String>| {
+            let death = Death { reason: Reason::Rejected, at: Timestamp::ZERO, note };
+            death.adding("nobody took it").note.unwrap_or_default()
+        };
+        assert_eq!(noted(None), "nobody took it");
+        assert_eq!(noted(Some("no".into())), "no; nobody took it");
+        let long = noted(Some("é".repeat(NOTE_BYTES / 2)));
+        assert!(long.len() <= NOTE_BYTES && long.starts_with("éé") && long.ends_with("é; nobody took it"), "{long}");
     }
 
     #[test]

@@ -10,6 +10,7 @@ use super::{Model, Number, Row};
 
 impl Model {
     pub fn put_topic(&mut self, name: &Name, settings: TopicSettings) -> Reply {
+        settings.check()?;
         if self.closing_topics.contains_key(name) {
             return Err(Refused::BeingDeleted(name.clone()));
         }

@@ -215,7 +215,8 @@ impl Model {
         let hops = headers.iter().find(|(name, _)| name == "punctual-dead-hops");
         let hops = hops.map_or(0, |(_, hops)| hops.parse::<u32>().expect("it is a number")) + 1;
         if hops > HOPS {
-            let note = Some(format!("it has passed {HOPS} topics: do their dead letters go in a circle?"));
+            let why = format!("it has passed {HOPS} topics: do their dead letters go in a circle?");
+            let note = Some(beside(&death, &why));
             return self.bury(number, Death { note, ..death });
         }
         headers.retain(|(name, _)| !name.starts_with("punctual-dead-"));
@@ -357,5 +358,13 @@ impl Row {
             Phase::Waiting | Phase::Leased { .. } | Phase::Forwarding { .. } => self.at,
             Phase::Spread(_) | Phase::Dead(_) | Phase::Finished(_) => Timestamp::NEVER,
         }
+    }
+}
+
+/// What a dead letter says with what came of sending it on. The notes of a plan are short.
+pub fn beside(death: &Death, why: &str) -> String {
+    match &death.note {
+        Some(note) => format!("{note}; {why}"),
+        None => why.to_owned(),
     }
 }

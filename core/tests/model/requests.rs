@@ -6,6 +6,7 @@ use punctual_core::{
     ScheduleOutcome, Scheduled, Selected, Shift, Standing, State, Task, Timestamp, What, When,
 };
 
+use super::life::beside;
 use super::{LeadsTo, Model, Number, Row};
 
 impl Model {
@@ -288,7 +289,7 @@ impl Model {
         match refused {
             None => self.end(number, Ending::Forwarded),
             Some(why) => {
-                let note = Some(format!("topic {to} did not take it: {why}"));
+                let note = Some(beside(&death, &format!("topic {to} did not take it: {why}")));
                 self.bury(number, Death { note, ..death });
             }
         }

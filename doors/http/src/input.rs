@@ -53,15 +53,17 @@ impl JsonBody {
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, Misread> {
         read_json(&self.0)
     }
+}
 
-    /// The body as a merge patch: what becomes of a value when it is applied.
-    pub fn patch<T: Serialize + DeserializeOwned>(&self, value: &T) -> Result<T, Fault> {
-        let patch: serde_json::Map<String, serde_json::Value> = self.parse()?;
-        let mut whole = serde_json::to_value(value).expect("settings can be written as JSON");
-        merge(&mut whole, patch.into());
-        let whole = serde_json::to_vec(&whole).expect("JSON can be written as JSON");
-        read_json(&whole).map_err(Fault::from)
-    }
+/// A merge patch: an object of what is to be otherwise.
+pub(crate) type Patch = serde_json::Map<String, serde_json::Value>;
+
+/// What becomes of settings when a patch is applied.
+pub(crate) fn merged<T: Serialize + DeserializeOwned>(settings: &T, patch: Patch) -> Result<T, Fault> {
+    let mut whole = serde_json::to_value(settings).expect("settings can be written as JSON");
+    merge(&mut whole, patch.into());
+    let whole = serde_json::to_vec(&whole).expect("JSON can be written as JSON");
+    read_json(&whole).map_err(Fault::from)
 }
 
 /// A body that may be left out.

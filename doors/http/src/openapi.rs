@@ -16,7 +16,7 @@ use crate::routes::{dead, events, history, keys, leases, look, numbers, queues, 
 #[openapi(
     info(
         title = "Punctual",
-        description = "Hand it a task and a time; at that time it hands the task to your consumer, and goes on until the consumer says that it is done.",
+        description = "Hand it a task and a time; at that time it hands the task to your consumer, and keeps handing it over until the consumer says that it is done.",
         license(name = "MIT")
     ),
     paths(

@@ -3,7 +3,7 @@
 //! A topic that was made by being used is in some of the shards only. What changes it therefore
 //! makes it in the others: else they would make it anew, with the settings of a new topic.
 
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 
 use punctual_core::store::ShardId;
 use punctual_core::{
@@ -11,7 +11,7 @@ use punctual_core::{
 };
 
 use super::{Handle, answered};
-use crate::caller::Outcome;
+use crate::caller::{Concern, Outcome};
 use crate::error::Error;
 
 /// A topic or a queue.
@@ -30,6 +30,8 @@ impl Handle {
 
     /// Creates a queue or changes its settings. On an error some shards may have done it; do it again.
     pub async fn put_queue(&self, name: &Name, settings: QueueSettings) -> Result<QueueSettings, Error> {
+        let pause = QueueSettings::check_pause(settings.paused_until, "paused_until", self.now());
+        self.counted(pause.map_err(Error::from))?;
         let command = Command::PutQueue { name: name.clone(), settings: Box::new(settings) };
         answered!(self.put(What::Queue, name, command).await, Answer::Queue(settings) => settings)
     }
@@ -37,12 +39,9 @@ impl Handle {
     async fn put(&self, what: What, name: &Name, command: Command) -> Outcome {
         let _turn = self.shared.settings.lock().await;
         let outcome = match self.check_room_for(what, name).await {
-            Ok(()) => first(self.ask_all(command).await),
+            Ok(()) => first(self.ask_all_about(what, name, command).await),
             Err(full) => Err(full),
         };
-        if let Ok(Answer::Queue(_)) = outcome {
-            self.shared.known_queues.write().unwrap_or_else(PoisonError::into_inner).insert(name.clone());
-        }
         self.counted(outcome)
     }
 
@@ -68,10 +67,7 @@ impl Handle {
 
     /// Stops handing out from a queue until a time; without, until it is resumed.
     pub async fn pause_queue(&self, name: &Name, until: Option<Timestamp>) -> Result<QueueSettings, Error> {
-        if until.is_some_and(|until| until <= self.now()) {
-            let why = "this is over already: name a time to come, or resume the queue".into();
-            return self.counted(Err(Refused::Invalid { field: "until", why }.into()));
-        }
+        self.counted(QueueSettings::check_pause(until, "until", self.now()).map_err(Error::from))?;
         let command = Command::PauseQueue { name: name.clone(), until: Some(until.unwrap_or(Timestamp::NEVER)) };
         answered!(self.change(name, command).await, Answer::Queue(settings) => settings)
     }
@@ -116,11 +112,28 @@ impl Handle {
     /// Removes a queue; refused if it holds deliveries, unless it is forced. Answers how many rows went with it.
     pub async fn delete_queue(&self, name: &Name, force: bool) -> Result<u64, Error> {
         let _turn = self.shared.settings.lock().await;
-        let deleted = self.counted(self.delete(What::Queue, name, force).await);
-        if deleted.is_ok() {
-            self.shared.known_queues.write().unwrap_or_else(PoisonError::into_inner).remove(name);
+        self.counted(self.delete(What::Queue, name, force).await)
+    }
+
+    /// Makes or deletes a topic or queue in all shards. By their answers it is noted whether there is a queue of this
+    /// name, also if the caller does not wait for them: whoever comes to consume it is refused by that.
+    async fn ask_all_about(&self, what: What, name: &Name, command: Command) -> Vec<Outcome> {
+        if let What::Topic = what {
+            return self.ask_all(command).await;
         }
-        deleted
+        let (shared, name) = (Arc::clone(&self.shared), name.clone());
+        let concern: Concern = Box::new(move |outcomes| {
+            let is_put = |outcome: &Option<Outcome>| matches!(outcome, Some(Ok(Answer::Queue(_))));
+            let is_deleted = |outcome: &Option<Outcome>| matches!(outcome, Some(Ok(Answer::Deleted(_))));
+            let is_gone = |outcome: &Option<Outcome>| outcome.as_ref().is_some_and(is_missing) || is_deleted(outcome);
+            let mut known = shared.known_queues.write().unwrap_or_else(PoisonError::into_inner);
+            if outcomes.iter().all(is_put) {
+                known.insert(name);
+            } else if outcomes.iter().all(is_gone) {
+                known.remove(&name);
+            }
+        });
+        self.ask_all_then(command, concern).await
     }
 
     async fn delete(&self, what: What, name: &Name, force: bool) -> Result<u64, Error> {
@@ -132,7 +145,7 @@ impl Handle {
             }
         }
         let put = self.put_again(what, name).await?;
-        let outcomes = self.ask_all(what.delete(name, force)).await;
+        let outcomes = self.ask_all_about(what, name, what.delete(name, force)).await;
         let is_kept = |outcome: &Outcome| matches!(outcome, Err(Error::Refused(Refused::NotEmpty { .. })));
         if let Some(kept) = outcomes.iter().position(is_kept) {
             // Something came in meanwhile: it stays, and so it is put back where it has gone.

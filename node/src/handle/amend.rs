@@ -41,10 +41,16 @@ impl Handle {
         let Some(present) = self.queue(name).await?.map(|queue| queue.settings) else {
             return self.counted(Err(Refused::NoSuchQueue(name.clone()).into()));
         };
+        let paused_until = present.paused_until;
         let settings = match amend(present) {
             Ok(settings) => Box::new(settings),
             Err(refused) => return Ok(Err(refused)),
         };
+        // A pause that stays as it was may end while something else is changed.
+        if settings.paused_until != paused_until {
+            let pause = QueueSettings::check_pause(settings.paused_until, "paused_until", self.now());
+            self.counted(pause.map_err(Error::from))?;
+        }
         let put = Command::PutQueue { name: name.clone(), settings };
         let outcome = self.counted(first(self.ask_all(put).await));
         let settings: Result<QueueSettings, Error> = answered!(outcome, Answer::Queue(settings) => settings);

@@ -23,7 +23,7 @@ use punctual_core::store::ShardId;
 use punctual_core::{Command, Millis, Request, Timestamp};
 use tokio::sync::oneshot;
 
-use crate::caller::{Caller, Outcome, Outcomes, Share};
+use crate::caller::{Caller, Concern, Outcome, Outcomes, Share};
 use crate::error::Error;
 use crate::shared::Shared;
 use crate::turn::Duty;
@@ -120,13 +120,29 @@ impl Handle {
         self.collect(sent).await
     }
 
+    /// The same for all shards, with what the answers mean to the node, whoever has left meanwhile.
+    async fn ask_all_then(&self, command: Command, concern: Concern) -> Vec<Outcome> {
+        let commands = self.shared.shards().map(|(shard, _)| Ok((shard, command.clone()))).collect();
+        let sent = self.send_then(commands, false, Some(concern));
+        self.collect(sent).await
+    }
+
     /// Sends a command to all shards and waits for all the answers, in the order of the shards.
     async fn ask_all(&self, command: Command) -> Vec<Outcome> {
         self.ask_several(self.shared.shards().map(|(shard, _)| (shard, command.clone())).collect()).await
     }
 
     fn send(&self, commands: Vec<Result<(ShardId, Command), Error>>, is_bounded: bool) -> Sent {
-        let (shares, receiver) = Share::round(commands.len());
+        self.send_then(commands, is_bounded, None)
+    }
+
+    fn send_then(
+        &self,
+        commands: Vec<Result<(ShardId, Command), Error>>,
+        is_bounded: bool,
+        concern: Option<Concern>,
+    ) -> Sent {
+        let (shares, receiver) = Share::round(commands.len(), concern);
         let mut by_shard: Vec<Vec<Request<Caller>>> = self.shared.inboxes.iter().map(|_| Vec::new()).collect();
         let healthy = self.shared.check();
         let read_at = self.shared.clock.ceiling();

@@ -130,6 +130,24 @@ fn a_sweep_changes_what_the_token_is_for() {
 }
 
 #[test]
+fn a_queue_that_the_token_is_not_for_is_refused_wherever_it_is_named() {
+    let Shared { server, .. } = &Shared::start(&["view", "operate"]);
+    for path in ["/v1/dead?queue=", "/v1/history?queue=", "/v1/dead?topic=own-a&queue="] {
+        server.get(&format!("{path}own-a")).expect(200);
+        server.get(&format!("{path}other")).expect(403);
+    }
+    server.get("/v1/events?queue=other").expect(403);
+    for path in ["/v1/dead/purge", "/v1/dead/replay"] {
+        server.post(path, &json!({ "queue": "own-a", "dry_run": true })).expect(200);
+        server.post(path, &json!({ "queue": "other", "dry_run": true })).expect(403);
+    }
+    for verb in ["replay", "purge", "revoke"] {
+        let path = format!("/v1/tasks/own-a/dead/{verb}?queue=other");
+        server.connect().request("POST", &path, None).expect(403);
+    }
+}
+
+#[test]
 fn settings_do_not_lead_out_of_what_the_token_is_for() {
     let Shared { server, .. } = &Shared::start(&["admin"]);
     let feeds = |queue: &str| json!({ "feeds": [{ "queue": "own-b" }, { "queue": queue }] });

@@ -23,6 +23,7 @@ pub(crate) async fn list(
     Query(query): Query<wire::List>,
 ) -> Result<Response, Fault> {
     caller.needs(Role::View, query.topic.as_deref())?;
+    caller.needs(Role::View, query.queue.as_deref())?;
     if query.state.is_some() {
         return Err(Fault::invalid("state", "dead letters have no other state"));
     }
@@ -53,6 +54,7 @@ impl Chosen {
     fn by(caller: &Caller, body: &JsonBody) -> Result<Chosen, Fault> {
         let wire::Selection { topic, queue, from, until, ending, all, dry_run } = body.parse()?;
         caller.needs(Role::Operate, topic.as_deref())?;
+        caller.needs(Role::Operate, queue.as_deref())?;
         if ending.is_some() {
             return Err(Fault::invalid("ending", "dead letters have not come to an end"));
         }

@@ -17,7 +17,7 @@ use serde::Deserialize;
 use crate::app::Shared;
 use crate::fault::Fault;
 use crate::gate::Caller;
-use crate::input::Query;
+use crate::input::{Query, maybe_name};
 use crate::translate::time;
 
 /// How often a silent stream says that it is still there.
@@ -29,10 +29,25 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 #[serde(deny_unknown_fields)]
 pub(crate) struct Filter {
     /// Only of this topic.
+    #[param(
+        min_length = 1,
+        max_length = 255,
+        pattern = "^(\\.{0,2}[^\\u0000-\\u0020.\\u007f-\\u00a0]|\\.{3})[^\\u0000-\\u0020\\u007f-\\u00a0]*$"
+    )]
     topic: Option<String>,
     /// Only in this queue.
+    #[param(
+        min_length = 1,
+        max_length = 255,
+        pattern = "^(\\.{0,2}[^\\u0000-\\u0020.\\u007f-\\u00a0]|\\.{3})[^\\u0000-\\u0020\\u007f-\\u00a0]*$"
+    )]
     queue: Option<String>,
     /// Only of tasks with this key.
+    #[param(
+        min_length = 1,
+        max_length = 255,
+        pattern = "^(\\.{0,2}[^\\u0000-\\u0020.\\u007f-\\u00a0]|\\.{3})[^\\u0000-\\u0020\\u007f-\\u00a0]*$"
+    )]
     key: Option<String>,
     /// Only these, with commas between them: `fired,done`.
     what: Option<String>,
@@ -41,6 +56,9 @@ pub(crate) struct Filter {
 impl Filter {
     /// Whoever waits for what never happens should know.
     fn check(&self) -> Result<(), Fault> {
+        for (field, wanted) in [("topic", &self.topic), ("queue", &self.queue), ("key", &self.key)] {
+            maybe_name(field, wanted.as_deref())?;
+        }
         let mut words = self.what.iter().flat_map(|what| what.split(',')).map(str::trim);
         match words.find(|word| !What::WORDS.contains(word)) {
             Some(word) => {
@@ -72,6 +90,7 @@ pub(crate) async fn follow(
     Query(filter): Query<Filter>,
 ) -> Result<Response, Fault> {
     caller.needs(Role::View, filter.topic.as_deref())?;
+    caller.needs(Role::View, filter.queue.as_deref())?;
     filter.check()?;
     let watch = app.handle.watch();
     let access = Arc::clone(&app.access);

@@ -23,6 +23,7 @@ pub(crate) async fn list(
     Query(query): Query<wire::List>,
 ) -> Result<Response, Fault> {
     caller.needs(Role::View, query.topic.as_deref())?;
+    caller.needs(Role::View, query.queue.as_deref())?;
     if query.state.is_some() {
         return Err(Fault::invalid("state", "finished tasks have no other state"));
     }
@@ -37,9 +38,12 @@ pub(crate) async fn list(
 #[utoipa::path(post, operation_id = "replay_history", path = "/v1/history/replay", tag = "history", request_body = wire::Selection,
     responses((status = 200, description = "How many there were.", body = wire::Swept)))]
 pub(crate) async fn replay(State(app): State<Shared>, caller: Caller, body: JsonBody) -> Result<Response, Fault> {
-    let wire::Selection { topic, queue, from, until, ending, all: _, dry_run } = body.parse()?;
+    let wire::Selection { topic, queue, from, until, ending, all, dry_run } = body.parse()?;
     if queue.is_some() {
         return Err(Fault::invalid("queue", "finished tasks are chosen by topic"));
+    }
+    if all {
+        return Err(Fault::invalid("all", "only those that are done are meant, unless you say `\"ending\": \"any\"`"));
     }
     let Some(topic) = topic else {
         return Err(Fault::invalid("topic", "say whose finished tasks are to be handed out again"));

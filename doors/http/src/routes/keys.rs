@@ -40,7 +40,6 @@ pub(crate) async fn list(
         ("queue", query.queue.is_some()),
         ("from", query.from.is_some()),
         ("until", query.until.is_some()),
-        ("ending", query.ending.is_some()),
     ];
     if let Some((field, _)) = filters.into_iter().find(|(_, is_given)| *is_given) {
         return Err(Fault::invalid(field, "tasks of a key are not filtered by this"));

@@ -12,6 +12,7 @@ pub(crate) mod server;
 pub(crate) mod tasks;
 pub(crate) mod topics;
 
+use std::future::Future;
 use std::sync::Arc;
 
 use axum::Router;
@@ -19,6 +20,7 @@ use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
 use http::Method;
+use punctual_node::Error;
 use punctual_node::access::Role;
 
 use crate::app::App;
@@ -67,6 +69,21 @@ pub(crate) fn router(app: App) -> Router {
         .fallback(nowhere)
         .method_not_allowed_fallback(wrong_method)
         .with_state(Arc::new(app))
+}
+
+/// Does what an operator asks for to its end, also if they hang up meanwhile: a handler goes with its connection, but
+/// what it has sent to the node happens, and must be in the audit log. Some changes also take several commands.
+pub(crate) async fn to_its_end<T: Send + 'static>(
+    act: impl Future<Output = Result<T, Fault>> + Send + 'static,
+) -> Result<T, Fault> {
+    match tokio::spawn(act).await {
+        Ok(done) => done,
+        Err(ended) => match ended.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // Only a server that ends gives up on it.
+            Err(_) => Err(Error::Unavailable("the server ends, and the outcome is unknown: ask".into()).into()),
+        },
+    }
 }
 
 async fn nowhere(request: Request) -> Fault {

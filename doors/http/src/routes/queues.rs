@@ -8,12 +8,12 @@ use punctual_node::access::Role;
 use punctual_node::{Error, Timing};
 use punctual_wire as wire;
 
-use super::LOOKING;
 use super::topics::{Forced, page_of};
+use super::{LOOKING, to_its_end};
 use crate::app::{App, Shared};
 use crate::fault::{Code, Fault};
 use crate::gate::Caller;
-use crate::input::{JsonBody, MaybeJson, Names, Query};
+use crate::input::{JsonBody, MaybeJson, Names, Query, merged};
 use crate::output::json;
 use crate::translate;
 
@@ -94,10 +94,14 @@ pub(crate) async fn put(
 ) -> Result<Response, Fault> {
     caller.needs(Role::Admin, Some(&queue))?;
     let settings = translate::queue_from_wire(body.parse()?)?;
+    translate::check_pause(&body.parse()?)?;
     caller.reaches("dead_letter", &settings.dead_letter)?;
-    let settings = app.handle.put_queue(&queue, settings).await?;
-    caller.audit("put-queue", &queue);
-    changed(&app, &queue, settings).await
+    to_its_end(async move {
+        let settings = app.handle.put_queue(&queue, settings).await?;
+        caller.audit("put-queue", &queue);
+        changed(&app, &queue, settings).await
+    })
+    .await
 }
 
 /// Change some settings of a queue: those named, and no others (RFC 7396). Null gives one back its default.
@@ -112,17 +116,21 @@ pub(crate) async fn patch(
     body: JsonBody,
 ) -> Result<Response, Fault> {
     caller.needs(Role::Admin, Some(&queue))?;
-    let now = app.handle.now();
-    let amend = |present: QueueSettings| {
-        let settings = translate::queue_from_wire(body.patch(&translate::queue_to_wire(&present, now))?)?;
-        if settings.dead_letter != present.dead_letter {
-            caller.reaches("dead_letter", &settings.dead_letter)?;
-        }
-        Ok::<_, Fault>(settings)
-    };
-    let settings = app.handle.amend_queue(&queue, amend).await??;
-    caller.audit("patch-queue", &queue);
-    changed(&app, &queue, settings).await
+    to_its_end(async move {
+        let now = app.handle.now();
+        let amend = |present: QueueSettings| {
+            let patch = translate::with_whole_pause(body.parse()?)?;
+            let settings = translate::queue_from_wire(merged(&translate::queue_to_wire(&present, now), patch)?)?;
+            if settings.dead_letter != present.dead_letter {
+                caller.reaches("dead_letter", &settings.dead_letter)?;
+            }
+            Ok::<_, Fault>(settings)
+        };
+        let settings = app.handle.amend_queue(&queue, amend).await??;
+        caller.audit("patch-queue", &queue);
+        changed(&app, &queue, settings).await
+    })
+    .await
 }
 
 /// Stop handing out from a queue: for so long, until an instant, or until it is resumed.
@@ -142,9 +150,12 @@ pub(crate) async fn pause(
         (None, Some(length)) => Some(app.handle.after(translate::millis(length))),
         (None, None) => None,
     };
-    let settings = app.handle.pause_queue(&queue, until).await?;
-    caller.audit("pause-queue", &queue);
-    changed(&app, &queue, settings).await
+    to_its_end(async move {
+        let settings = app.handle.pause_queue(&queue, until).await?;
+        caller.audit("pause-queue", &queue);
+        changed(&app, &queue, settings).await
+    })
+    .await
 }
 
 /// Hand out from a queue again.
@@ -157,9 +168,12 @@ pub(crate) async fn resume(
     Names([queue]): Names<1>,
 ) -> Result<Response, Fault> {
     caller.needs(Role::Operate, Some(&queue))?;
-    let settings = app.handle.resume_queue(&queue).await?;
-    caller.audit("resume-queue", &queue);
-    changed(&app, &queue, settings).await
+    to_its_end(async move {
+        let settings = app.handle.resume_queue(&queue).await?;
+        caller.audit("resume-queue", &queue);
+        changed(&app, &queue, settings).await
+    })
+    .await
 }
 
 /// Delete a queue; refused if it holds deliveries, unless it is forced.
@@ -173,7 +187,10 @@ pub(crate) async fn delete(
     Query(forced): Query<Forced>,
 ) -> Result<Response, Fault> {
     caller.needs(Role::Admin, Some(&queue))?;
-    let rows = app.handle.delete_queue(&queue, forced.force).await?;
-    caller.audit("delete-queue", &queue);
-    Ok(json(StatusCode::OK, &wire::Deleted { rows }))
+    to_its_end(async move {
+        let rows = app.handle.delete_queue(&queue, forced.force).await?;
+        caller.audit("delete-queue", &queue);
+        Ok(json(StatusCode::OK, &wire::Deleted { rows }))
+    })
+    .await
 }

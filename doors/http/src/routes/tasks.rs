@@ -14,7 +14,7 @@ use punctual_wire::{self as wire, read_json};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::LOOKING;
+use super::{LOOKING, to_its_end};
 use crate::app::{App, Shared};
 use crate::fault::{Code, Fault};
 use crate::gate::Caller;
@@ -192,9 +192,6 @@ pub(crate) async fn list(
     if query.queue.is_some() {
         return Err(Fault::invalid("queue", "tasks that wait are listed by topic, only dead letters by queue"));
     }
-    if query.ending.is_some() {
-        return Err(Fault::invalid("ending", "finished tasks are listed by /v1/history"));
-    }
     let state = match query.state {
         None => None,
         Some(state) => Some(
@@ -322,6 +319,7 @@ pub(crate) struct OfQueue {
 /// What an operator means, if they may, and what the audit calls it.
 fn select(caller: &Caller, topic: Name, id: Name, of: &OfQueue) -> Result<(Selected, String), Fault> {
     caller.needs(Role::Operate, Some(&topic))?;
+    caller.needs(Role::Operate, of.queue.as_deref())?;
     let subject = format!("{topic}/{id}");
     let queue = maybe_name("queue", of.queue.as_deref())?;
     Ok((Selected { topic, id, queue }, subject))
@@ -338,9 +336,12 @@ pub(crate) async fn replay(
     Query(of): Query<OfQueue>,
 ) -> Result<Response, Fault> {
     let (selected, subject) = select(&caller, topic, id, &of)?;
-    let standing = translate::standing(app.handle.replay(selected).await?);
-    caller.audit("replay", &subject);
-    Ok(json(StatusCode::OK, &wire::Replayed { standing }))
+    to_its_end(async move {
+        let standing = translate::standing(app.handle.replay(selected).await?);
+        caller.audit("replay", &subject);
+        Ok(json(StatusCode::OK, &wire::Replayed { standing }))
+    })
+    .await
 }
 
 /// End the lease on a delivery, whoever holds it: for its consumer it is lost.
@@ -359,15 +360,18 @@ pub(crate) async fn revoke(
     let holder = maybe_name("holder", asked.holder.as_deref())?;
     let back = asked.after.map_or(Back::Retry, |after| Back::After(translate::millis(after)));
     let revoke = Revoke { selected, holder, back, note: asked.note };
-    match app.handle.revoke(revoke).await {
-        Ok(standing) => {
-            caller.audit("revoke", &subject);
-            let standing = translate::standing(standing);
-            Ok(json(StatusCode::OK, &wire::Revoked { topic: topic.to_string(), id: id.to_string(), standing }))
+    to_its_end(async move {
+        match app.handle.revoke(revoke).await {
+            Ok(standing) => {
+                caller.audit("revoke", &subject);
+                let standing = translate::standing(standing);
+                Ok(json(StatusCode::OK, &wire::Revoked { topic: topic.to_string(), id: id.to_string(), standing }))
+            }
+            Err(Error::Refused(Refused::LeaseLost { now: None })) => Err(Fault::no_such_task(&topic, &id)),
+            Err(error) => Err(error.into()),
         }
-        Err(Error::Refused(Refused::LeaseLost { now: None })) => Err(Fault::no_such_task(&topic, &id)),
-        Err(error) => Err(error.into()),
-    }
+    })
+    .await
 }
 
 /// Remove a dead letter.
@@ -381,7 +385,10 @@ pub(crate) async fn purge(
     Query(of): Query<OfQueue>,
 ) -> Result<StatusCode, Fault> {
     let (selected, subject) = select(&caller, topic, id, &of)?;
-    app.handle.purge(selected).await?;
-    caller.audit("purge", &subject);
-    Ok(StatusCode::NO_CONTENT)
+    to_its_end(async move {
+        app.handle.purge(selected).await?;
+        caller.audit("purge", &subject);
+        Ok(StatusCode::NO_CONTENT)
+    })
+    .await
 }

@@ -9,11 +9,11 @@ use punctual_node::{Error, Happened};
 use punctual_wire as wire;
 use serde::Deserialize;
 
-use super::LOOKING;
+use super::{LOOKING, to_its_end};
 use crate::app::{App, Shared};
 use crate::fault::Fault;
 use crate::gate::Caller;
-use crate::input::{JsonBody, Names, Query, maybe_name};
+use crate::input::{JsonBody, Names, Query, merged};
 use crate::output::json;
 use crate::translate;
 
@@ -48,7 +48,9 @@ pub(super) fn page_of(query: &wire::ListNames) -> Result<(Option<Name>, usize), 
     if !(1..=LONGEST_PAGE).contains(&limit) {
         return Err(Fault::invalid("limit", format!("a page has 1 to {LONGEST_PAGE} entries")));
     }
-    Ok((maybe_name("cursor", query.cursor.as_deref())?, limit as usize))
+    // A page may end with a name from the time when `.` and `..` were names.
+    let after = query.cursor.as_deref().map(Name::read_back).transpose();
+    Ok((after.map_err(|bad| Fault::invalid("cursor", bad))?, limit as usize))
 }
 
 /// List the topics that the caller may look at, with their settings and how much they hold.
@@ -97,9 +99,12 @@ pub(crate) async fn put(
     caller.needs(Role::Admin, Some(&topic))?;
     let settings = translate::topic_from_wire(body.parse()?)?;
     caller.reaches("feeds", settings.feeds.iter().flatten().map(|feed| &feed.queue))?;
-    let settings = app.handle.put_topic(&topic, settings).await?;
-    caller.audit("put-topic", &topic);
-    changed(&app, &topic, settings).await
+    to_its_end(async move {
+        let settings = app.handle.put_topic(&topic, settings).await?;
+        caller.audit("put-topic", &topic);
+        changed(&app, &topic, settings).await
+    })
+    .await
 }
 
 /// Change some settings of a topic: those named, and no others (RFC 7396). Null gives one back its default.
@@ -114,16 +119,19 @@ pub(crate) async fn patch(
     body: JsonBody,
 ) -> Result<Response, Fault> {
     caller.needs(Role::Admin, Some(&topic))?;
-    let amend = |present: TopicSettings| {
-        let settings = translate::topic_from_wire(body.patch(&translate::topic_to_wire(&present))?)?;
-        if settings.feeds != present.feeds {
-            caller.reaches("feeds", settings.feeds.iter().flatten().map(|feed| &feed.queue))?;
-        }
-        Ok::<_, Fault>(settings)
-    };
-    let settings = app.handle.amend_topic(&topic, amend).await??;
-    caller.audit("patch-topic", &topic);
-    changed(&app, &topic, settings).await
+    to_its_end(async move {
+        let amend = |present: TopicSettings| {
+            let settings = translate::topic_from_wire(merged(&translate::topic_to_wire(&present), body.parse()?)?)?;
+            if settings.feeds != present.feeds {
+                caller.reaches("feeds", settings.feeds.iter().flatten().map(|feed| &feed.queue))?;
+            }
+            Ok::<_, Fault>(settings)
+        };
+        let settings = app.handle.amend_topic(&topic, amend).await??;
+        caller.audit("patch-topic", &topic);
+        changed(&app, &topic, settings).await
+    })
+    .await
 }
 
 /// Refuse tasks for a topic until it is resumed.
@@ -136,9 +144,12 @@ pub(crate) async fn pause(
     Names([topic]): Names<1>,
 ) -> Result<Response, Fault> {
     caller.needs(Role::Operate, Some(&topic))?;
-    let settings = app.handle.pause_topic(&topic).await?;
-    caller.audit("pause-topic", &topic);
-    changed(&app, &topic, settings).await
+    to_its_end(async move {
+        let settings = app.handle.pause_topic(&topic).await?;
+        caller.audit("pause-topic", &topic);
+        changed(&app, &topic, settings).await
+    })
+    .await
 }
 
 /// Take tasks for a topic again.
@@ -151,9 +162,12 @@ pub(crate) async fn resume(
     Names([topic]): Names<1>,
 ) -> Result<Response, Fault> {
     caller.needs(Role::Operate, Some(&topic))?;
-    let settings = app.handle.resume_topic(&topic).await?;
-    caller.audit("resume-topic", &topic);
-    changed(&app, &topic, settings).await
+    to_its_end(async move {
+        let settings = app.handle.resume_topic(&topic).await?;
+        caller.audit("resume-topic", &topic);
+        changed(&app, &topic, settings).await
+    })
+    .await
 }
 
 /// Whether to delete also what is not empty.
@@ -177,7 +191,10 @@ pub(crate) async fn delete(
     Query(forced): Query<Forced>,
 ) -> Result<Response, Fault> {
     caller.needs(Role::Admin, Some(&topic))?;
-    let rows = app.handle.delete_topic(&topic, forced.force).await?;
-    caller.audit("delete-topic", &topic);
-    Ok(json(StatusCode::OK, &wire::Deleted { rows }))
+    to_its_end(async move {
+        let rows = app.handle.delete_topic(&topic, forced.force).await?;
+        caller.audit("delete-topic", &topic);
+        Ok(json(StatusCode::OK, &wire::Deleted { rows }))
+    })
+    .await
 }

@@ -7,7 +7,9 @@ mod tasks;
 mod views;
 
 pub(crate) use numbers::{happened, timing, total};
-pub(crate) use settings::{queue_from_wire, queue_to_wire, retry_to_wire, topic_from_wire, topic_to_wire};
+pub(crate) use settings::{
+    check_pause, queue_from_wire, queue_to_wire, retry_to_wire, topic_from_wire, topic_to_wire, with_whole_pause,
+};
 pub(crate) use standing::{chosen_ending, ending_from_wire, in_words, standing, time, way_on};
 pub(crate) use tasks::{new_task, reschedule, shift_of};
 pub use views::task_info;

@@ -2,10 +2,11 @@
 
 use punctual_core::{Backoff, Binding, Order, Overflow, Pattern, QueueSettings, Rate, Retry, Timestamp, TopicSettings};
 use punctual_wire as wire;
+use serde_json::Value;
 
 use super::{millis, time, timestamp};
 use crate::fault::Fault;
-use crate::input::{maybe_name, name};
+use crate::input::{Patch, maybe_name, name};
 
 /// The greatest number that all who read JSON read alike.
 const MOST: u64 = (1 << 53) - 2;
@@ -74,6 +75,26 @@ pub(crate) fn queue_from_wire(settings: wire::QueueSettings) -> Result<QueueSett
             wire::Order::Arrival => Order::Arrival,
         },
     })
+}
+
+/// Refuses to be told both that a queue is not paused and until when it is.
+pub(crate) fn check_pause(said: &Patch) -> Result<(), Fault> {
+    let is_running = matches!(said.get("paused"), Some(Value::Bool(false) | Value::Null));
+    if is_running && said.get("paused_until").is_some_and(|until| !until.is_null()) {
+        let why = "a queue that is not `paused` has no time until which it is: leave one of them out";
+        return Err(Fault::invalid("paused_until", why));
+    }
+    Ok(())
+}
+
+/// The same patch, in which a word on whether a queue is paused is the last one: the end of an earlier pause does not
+/// outlive it.
+pub(crate) fn with_whole_pause(mut patch: Patch) -> Result<Patch, Fault> {
+    check_pause(&patch)?;
+    if patch.contains_key("paused") {
+        patch.entry("paused_until").or_insert(Value::Null);
+    }
+    Ok(patch)
 }
 
 pub(crate) fn queue_to_wire(settings: &QueueSettings, now: Timestamp) -> wire::QueueSettings {
