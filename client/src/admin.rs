@@ -151,10 +151,11 @@ impl Client {
         self.read(Path::new("forecast").query(&Query { unit, slots })?).await
     }
 
-    /// Whether the server takes commands; if not, the problem says why. Needs no token.
-    pub async fn ready(&self) -> Result<(), Error> {
-        self.send(Method::GET, Path::of_server("readyz"), Bytes::new(), Repeat::Unsent).await?;
-        Ok(())
+    /// Whether the server takes commands: `ready`, or `degraded` with the reason if it takes all but new tasks. If it
+    /// takes none, the problem says why. Needs no token.
+    pub async fn ready(&self) -> Result<String, Error> {
+        let answered = self.send(Method::GET, Path::of_server("readyz"), Bytes::new(), Repeat::Unsent).await?;
+        Ok(String::from_utf8_lossy(&answered.bytes).trim_end().to_owned())
     }
 
     /// Who the server takes this client for, what it may do there, and what time it is there.

@@ -24,7 +24,7 @@ pub enum Error {
         reason: String,
     },
     /// The server's certificate is not one to trust. Nothing was sent.
-    #[error("{url} is not trusted: its certificate: {reason}")]
+    #[error("{url} is not trusted: its certificate {reason}")]
     Untrusted {
         /// The server.
         url: String,

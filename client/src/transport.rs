@@ -40,7 +40,7 @@ pub(crate) struct Transport {
 pub(crate) enum Repeat {
     /// Yes: twice is the same as once.
     Safe,
-    /// Only if it was surely not sent.
+    /// Only if it was surely not carried out: it was not sent, or the server wants the caller to slow down.
     Unsent,
     /// No: the caller sees to that.
     Never,
@@ -114,7 +114,7 @@ impl Transport {
             };
             let again = match call.repeat {
                 Repeat::Safe => error.is_retryable(),
-                Repeat::Unsent => matches!(error, Error::Unreachable { sent: false, .. }),
+                Repeat::Unsent => error.is_retryable() && !error.may_have_happened(),
                 Repeat::Never => false,
             };
             if !again || left == 0 {
@@ -186,7 +186,17 @@ impl Transport {
         let url = self.address.to_string();
         match trust::refusal(inner) {
             Some(reason) => Error::Untrusted { url, reason },
-            None => Error::Unreachable { url, sent: !unsent, reason: causes(inner) },
+            None => Error::Unreachable { url, sent: !unsent, reason: causes(inner) + self.other_scheme(inner) },
+        }
+    }
+
+    /// What to try if one side speaks TLS and the other does not.
+    fn other_scheme(&self, error: &(dyn std::error::Error + 'static)) -> &'static str {
+        let is_noise = error.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse);
+        match self.address.is_secure() {
+            true if trust::is_answer_in_plain(error) => " (does it speak TLS? if not, write http://)",
+            false if is_noise => " (does it speak TLS? then write https://)",
+            _ => "",
         }
     }
 }

@@ -83,36 +83,38 @@ fn is_authority_as_server(error: &Error) -> bool {
 
 /// Why the certificate of a server was refused and what to do, if that is what lies beneath an error.
 pub(crate) fn refusal(error: &(dyn StdError + 'static)) -> Option<String> {
+    let tls = beneath(error)?;
+    let Error::InvalidCertificate(why) = tls else { return None };
+    Some(match why {
+        _ if is_authority_as_server(tls) => {
+            "is self-signed; trust this very certificate, or use one that an authority has signed".into()
+        }
+        CertificateError::UnknownIssuer => "is vouched for by nobody whom this machine trusts; trust the certificate of \
+            its authority, or the certificate itself if it is self-signed"
+            .into(),
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => format!(
+            "is for another name ({why}); use a name that is in it, or make one with this name as a subject alternative \
+            name (a common name is not looked at)"
+        ),
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => format!("has expired ({why}); renew it"),
+        why => format!("cannot be used ({why})"),
+    })
+}
+
+/// Whether an error came of speaking TLS to somebody who does not.
+pub(crate) fn is_answer_in_plain(error: &(dyn StdError + 'static)) -> bool {
+    matches!(beneath(error), Some(Error::InvalidMessage(_)))
+}
+
+/// What TLS says, if that is what lies beneath an error.
+fn beneath<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a Error> {
     if let Some(tls) = error.downcast_ref::<Error>() {
-        return match tls {
-            Error::InvalidCertificate(_) => Some(in_words(tls)),
-            _ => None,
-        };
+        return Some(tls);
     }
     // What an I/O error wraps is not its source: that is the source of what it wraps.
     let wrapped = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
     match wrapped {
-        Some(wrapped) => refusal(wrapped),
-        None => error.source().and_then(refusal),
-    }
-}
-
-fn in_words(error: &Error) -> String {
-    let Error::InvalidCertificate(why) = error else { return error.to_string() };
-    match why {
-        _ if is_authority_as_server(error) => "it was signed by itself, as that of an authority; pass this very \
-            certificate, or use one that an authority has signed"
-            .into(),
-        CertificateError::UnknownIssuer => {
-            "nobody whom this machine trusts vouches for it; pass the certificate of its \
-            authority, or its own if it was signed by itself"
-                .into()
-        }
-        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => format!(
-            "{why}; use a name that is in it, or make one with this name as a subject alternative name (a common name \
-            is not looked at)"
-        ),
-        CertificateError::Expired | CertificateError::ExpiredContext { .. } => format!("{why}; renew it"),
-        why => why.to_string(),
+        Some(wrapped) => beneath(wrapped),
+        None => error.source().and_then(beneath),
     }
 }

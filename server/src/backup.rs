@@ -9,6 +9,7 @@ use clap::Args;
 use serde_json::json;
 
 use crate::cli::print;
+use crate::commands::counted;
 use crate::config::{Overrides, Sources, load};
 use crate::failure::Failure;
 use crate::private_file::replace;
@@ -23,13 +24,13 @@ const STORE: &str = "almanac";
 /// neither time nor room. The copy is a data directory: `punctual restore` puts it in place, and a server can be started on it.
 #[derive(Args, Debug)]
 pub struct BackupArgs {
-    /// Where to; it must not be there, or be empty.
+    /// Where to put the copy; it must not exist, or must be empty.
     directory: PathBuf,
     #[command(flatten)]
     place: Place,
 }
 
-/// Put a backup in the place of a server's data, while the server does not run.
+/// Put a backup in place of a server's data while the server is stopped.
 #[derive(Args, Debug)]
 pub struct RestoreArgs {
     /// The backup.
@@ -41,7 +42,7 @@ pub struct RestoreArgs {
 /// Where the server's data is: where its configuration says, unless told otherwise.
 #[derive(Args, Debug)]
 struct Place {
-    /// The server's TOML file of settings; without, ./punctual.toml if it is there.
+    /// The server's TOML file of settings; by default ./punctual.toml if it is there.
     #[arg(long, env = "PUNCTUAL_CONFIG", value_name = "FILE", hide_env_values = true)]
     config: Option<PathBuf>,
     /// The server's data directory.
@@ -100,8 +101,9 @@ fn copy(from: &Path, to: &Path, verb: &str, json: bool) -> Result<(), Failure> {
         ));
     }
     print(&format!(
-        "{verb} {} to {}: {runs} runs ({linked} of them linked), {copied} bytes copied\n",
+        "{verb} {} to {}: {} ({linked} of them linked), {copied} bytes copied\n",
         from.display(),
-        to.display()
+        to.display(),
+        counted(runs as u64, "run"),
     ))
 }

@@ -69,7 +69,7 @@ enum Command {
 /// What the server is told.
 #[derive(Args, Debug)]
 struct Told {
-    /// A TOML file of settings; without, ./punctual.toml if it is there.
+    /// A TOML file of settings; by default ./punctual.toml if it is there.
     #[arg(long, env = "PUNCTUAL_CONFIG", value_name = "FILE", hide_env_values = true)]
     config: Option<PathBuf>,
     #[command(flatten)]
@@ -79,7 +79,7 @@ struct Told {
 #[derive(Args, Debug)]
 struct ServeArgs {
     /// Open the store although confirmed tasks are lost: parts of its journal, or all of it. What is lost is told in
-    /// the log; look at it with `punctual store check` before.
+    /// the log; run `punctual store check` first.
     #[arg(long)]
     force_open: bool,
     #[command(flatten)]
@@ -141,7 +141,7 @@ fn show_config(args: ConfigArgs, json: bool) -> Result<(), Failure> {
     }
     let effective = load(args.told)?;
     if args.check {
-        return print("the configuration can be used\n");
+        return print(if json { "{\"usable\":true}\n" } else { "the configuration can be used\n" });
     }
     if json { print(&format!("{}\n", effective.to_json())) } else { print(&effective.to_toml()) }
 }

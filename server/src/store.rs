@@ -48,9 +48,9 @@ pub enum StoreCommand {
 /// Where the files are.
 #[derive(Args, Debug)]
 pub struct Place {
-    /// The data directory of a server, or the almanac in it; without, what the server's configuration names.
+    /// The data directory of a server, or the almanac in it; by default what the server's configuration names.
     dir: Option<PathBuf>,
-    /// The server's TOML file of settings; without, ./punctual.toml if it is there.
+    /// The server's TOML file of settings; by default ./punctual.toml if it is there.
     #[arg(long, env = "PUNCTUAL_CONFIG", value_name = "FILE", hide_env_values = true, conflicts_with = "dir")]
     config: Option<PathBuf>,
 }

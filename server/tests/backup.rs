@@ -5,6 +5,7 @@
 mod stage;
 
 use std::fs;
+use std::os::unix::fs::{MetadataExt, chown};
 
 use serde_json::{Value, json};
 use stage::{Ended, Server, punctual, run};
@@ -56,6 +57,33 @@ fn a_backup_of_a_running_server_brings_back_tasks_settings_and_leases() {
     assert_eq!(server.get("/v1/queues/t").expect(200).json()["settings"]["lease"], "10m");
     let done = json!({ "actions": [{ "do": "acknowledge", "lease": held["deliveries"][0]["lease"] }] });
     assert_eq!(server.post("/v1/leases", &done).expect(200).json()["results"][0]["outcome"], "acknowledged");
+}
+
+#[test]
+fn what_root_restores_belongs_to_the_owner_of_the_data() {
+    let mut server = Server::start();
+    schedule(&server, 0..3);
+    let backup = server.directory().join("backup");
+    let backup = backup.to_str().unwrap();
+    assert_eq!(run(punctual().args(["backup", backup, "--data", server.data().to_str().unwrap()])).code, Some(0));
+    server.stop();
+    let data = server.directory().join("of-another");
+    fs::create_dir(&data).unwrap();
+    chown(&data, Some(12_345), Some(54_321)).expect("this test is run by root");
+    let restored = run(punctual().args(["restore", backup, "--data", data.to_str().unwrap()]));
+    assert_eq!(restored.code, Some(0), "{}", restored.stderr);
+    let mut files = 0;
+    for place in [data.clone(), data.join("almanac")] {
+        for entry in fs::read_dir(place).unwrap() {
+            let of = entry.unwrap().metadata().unwrap();
+            assert_eq!((of.uid(), of.mode() & 0o077), (12_345, 0));
+            files += 1;
+        }
+    }
+    assert!(files > 4, "the secret, the store and its files");
+    for entry in fs::read_dir(format!("{backup}/almanac")).unwrap() {
+        assert_eq!(entry.unwrap().metadata().unwrap().uid(), 0, "the backup stays whose it was");
+    }
 }
 
 #[test]

@@ -80,6 +80,7 @@ fn json_is_one_object_on_a_line_whatever_is_asked() {
     }
     for (lines, arguments) in [
         (1, vec!["config"]),
+        (1, vec!["config", "--check"]),
         (1, vec!["health"]),
         (1, vec!["schedule", "t", "{\n  \"a\": 1\n}", "--id", "3", "--in", "1h"]),
         (1, vec!["get", "t", "3"]),
@@ -219,6 +220,32 @@ fn a_worker_says_that_its_queue_is_missing() {
 }
 
 #[test]
+fn refusals_speak_of_options_and_commands_on_the_command_line() {
+    let server = Server::start();
+    let schedule = ["schedule", "t", "--id", "1", "--in", "1h"];
+    ends(&server, 0, &schedule);
+    let existed = ends(&server, 0, &schedule).stdout;
+    assert!(existed.contains("--replace") && existed.contains("`punctual reschedule t 1`"), "{existed}");
+    assert!(!existed.contains("\"replace\""), "{existed}");
+    let full = ends(&server, 1, &["topics", "delete", "t", "--yes"]).stderr;
+    assert!(full.contains("--force"), "{full}");
+    let missing = ends(&server, 3, &["queues", "pause", "nowhere"]).stderr;
+    assert!(missing.contains("`punctual queues`"), "{missing}");
+    let secure = run(punctual().args(["--url", &format!("https://{}", server.address()), "health"])).stderr;
+    assert!(secure.contains("write http://"), "{secure}");
+}
+
+#[test]
+fn a_line_of_settings_that_cannot_be_read_names_its_field() {
+    let server = Server::start();
+    let file = server.directory().join("bad.jsonl");
+    let line = r#"{"kind": "queue", "name": "q", "settings": {"retry": {"attempts": "many"}}}"#;
+    std::fs::write(&file, format!("{line}\n")).unwrap();
+    let told = ends(&server, 1, &["import", file.to_str().unwrap()]).stderr;
+    assert!(told.contains("`settings.retry.attempts`: this must be a number"), "{told}");
+}
+
+#[test]
 fn a_command_that_is_not_there_takes_nothing_and_burns_no_attempt() {
     let server = Server::start();
     server.send("PUT", "/v1/queues/q", &json!({ "retry": { "attempts": 1 } })).expect(200);
@@ -271,6 +298,8 @@ fn a_server_whose_certificate_was_signed_by_itself_is_trusted_with_it_and_not_wi
         let another = health("localhost", &["--ca", "cert.pem"]);
         assert_eq!(another.code, Some(5), "{}", another.stderr);
         assert_eq!(health("localhost", &["--ca", "own.pem"]).code, Some(0));
+        let plain = run(punctual().args(["--url", &format!("http://{}", server.address()), "health"]));
+        assert!(plain.stderr.contains("then write https://"), "{}", plain.stderr);
     }
 }
 
@@ -328,4 +357,18 @@ fn history_and_dead_letters_are_listed_latest_first_and_by_filter() {
     assert_eq!(told(&["dead", "--reason", "rejected", "--queue", "t"]), "42");
     ends(&server, 0, &["export", "all.jsonl", "--state", "finished", "--no-settings"]);
     assert_eq!(fs::read_to_string(server.directory().join("all.jsonl")).unwrap().lines().count(), 4);
+}
+
+#[test]
+fn an_import_leaves_out_pauses_that_are_over() {
+    let server = Server::start();
+    let line = |name: &str, until: &str| {
+        json!({ "kind": "queue", "name": name, "settings": { "paused": true, "paused_until": until } }).to_string()
+    };
+    let lines = [line("over", "2020-01-01T00:00:00Z"), line("on", "2100-01-01T00:00:00Z")];
+    fs::write(server.directory().join("queues.jsonl"), lines.join("\n")).unwrap();
+    ends(&server, 0, &["import", "queues.jsonl"]);
+    for (queue, is_paused) in [("over", false), ("on", true)] {
+        assert_eq!(server.get(&format!("/v1/queues/{queue}")).json()["settings"]["paused"], is_paused, "{queue}");
+    }
 }

@@ -80,6 +80,13 @@ fn in_words(said: &str) -> String {
         "provided string was not `true` or `false`" => return "this must be true or false".into(),
         _ => {}
     }
+    if let Some((given, wanted)) = said.strip_prefix("unknown variant ").and_then(|rest| rest.split_once(", expected ")) {
+        return format!("this must be {wanted}, not {given}");
+    }
+    // Lists are taken for objects whose fields come in order, until they are too short.
+    if said.starts_with("invalid length ") && said.contains(", expected struct ") {
+        return "this must be an object, not a list".into();
+    }
     let kinds = ["invalid type: ", "invalid value: ", "invalid length "];
     let Some(rest) = kinds.iter().find_map(|kind| said.strip_prefix(kind)) else {
         return said.to_owned();
@@ -150,6 +157,7 @@ mod tests {
         assert_eq!(said, "`paused`: this must be true or false, not an object");
         assert_eq!(told::<Reserve>(r#"{"queues": "q"}"#), r#"`queues`: this must be a list, not "q""#);
         assert_eq!(told::<NewTask>("[]"), "this must be an object, not a list");
+        assert_eq!(told::<Batch>("[]"), "this must be an object, not a list");
     }
 
     #[test]
@@ -179,7 +187,10 @@ mod tests {
         let said = told::<QueueSettings>(r#"{"retry": {"tries": 3}}"#);
         assert!(said.contains("unknown field `tries`") && said.contains("`attempts`"), "{said}");
         let said = told::<Actions>(r#"{"actions": [{"do": "ack", "lease": ""}]}"#);
-        assert!(said.starts_with("`actions[0].do`: unknown variant `ack`, expected one of `acknowledge`"), "{said}");
+        assert!(said.starts_with("`actions[0].do`: this must be one of `acknowledge`"), "{said}");
+        assert!(said.ends_with(", not `ack`"), "{said}");
+        let said = told::<QueueSettings>(r#"{"order": "x"}"#);
+        assert_eq!(said, "`order`: this must be `due` or `arrival`, not `x`");
     }
 
     #[test]

@@ -122,9 +122,12 @@ impl From<Problem> for Failure {
             (_, 404) => Exit::Missing,
             _ => Exit::Failed,
         };
-        let hint = match problem.status {
-            401 => "; give a token with --token or PUNCTUAL_TOKEN",
-            403 => "; use a token that has this right",
+        let hint = match (problem.code.as_str(), problem.status) {
+            (_, 401) => "; give a token with --token or PUNCTUAL_TOKEN",
+            (_, 403) => "; use a token that has this right",
+            ("not-empty", _) => "; --force deletes it with all that is in it",
+            ("no-such-topic", _) => "; `punctual topics` lists those that are there",
+            ("no-such-queue", _) => "; `punctual queues` lists those that are there",
             _ => "",
         };
         Failure::new(exit, format!("{problem}{hint}"))

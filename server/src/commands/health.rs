@@ -8,7 +8,8 @@ use super::{Connection, Session};
 
 /// Ask whether the server takes commands.
 ///
-/// Exit code 0 if so, 1 if it answers but is not ready, 5 if it does not answer.
+/// Exit code 0 if so, also if it takes all but new tasks and says why; 1 if it answers but is not ready, 5 if it does not
+/// answer.
 #[derive(Args, Debug)]
 #[command(after_help = help!("Example:\n  punctual health && echo up"))]
 pub struct HealthArgs {}
@@ -17,29 +18,32 @@ pub struct HealthArgs {}
 struct Health<'a> {
     url: &'a str,
     ready: bool,
+    /// `ready`, or `degraded` with the reason.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<&'a str>,
 }
 
 /// Asks once: whoever wants to know about now does not want to wait.
 pub async fn run(connection: &Connection) -> Result<(), Failure> {
     let url = connection.url.as_str();
     let Session { client, mut output } = connection.open(0)?;
-    let not_ready = match client.ready().await {
-        Ok(()) => None,
+    let state = match client.ready().await {
+        Ok(state) => Ok(state),
         Err(error) => match error.problem() {
-            Some(problem) => Some(problem.to_string()),
+            Some(problem) => Err(problem.to_string()),
             None => return Err(error.into()),
         },
     };
     if output.json {
-        output.json(&Health { url, ready: not_ready.is_none() })?;
+        output.json(&Health { url, ready: state.is_ok(), state: state.as_deref().ok() })?;
         output.flush()?;
     }
-    match not_ready {
-        None if output.json => Ok(()),
-        None => {
-            output.line(format_args!("{url} is ready"))?;
+    match state {
+        Ok(_) if output.json => Ok(()),
+        Ok(state) => {
+            output.line(format_args!("{url} is {state}"))?;
             output.flush()
         }
-        Some(why) => Err(Failure::new(Exit::Failed, format!("{url} is not ready: {why}"))),
+        Err(why) => Err(Failure::new(Exit::Failed, format!("{url} is not ready: {why}"))),
     }
 }

@@ -38,8 +38,8 @@ const TOLD: u64 = 10;
 /// Schedule the tasks of an export, one line of JSON for each, with the settings of their topics and queues.
 ///
 /// A topic or queue that is there already keeps its settings.
-/// Ids, due times, headers, keys and priorities are kept. A task whose id is there already is left as
-/// it is, so an import that was cut short can be run again. A due time in the past means at once.
+/// Ids, due times, headers, keys, routing keys, priorities, times to live, lease times and retry policies are kept. A task
+/// whose id is there already is left as it is, so an import that was cut short can be run again. A due time in the past means at once.
 #[derive(Args, Debug)]
 #[command(after_help = help!("\
 Examples:
@@ -47,7 +47,8 @@ Examples:
   zcat order-unpaid.jsonl.gz | punctual import -
   punctual import everything.jsonl --state dead
 
-A line needs topic, id and due; body, text or base64, headers, key, routing_key, priority, ttl and retry may be there."))]
+A line needs topic, id and due; body, text or base64, headers, key, routing_key, priority, ttl, lease,
+max_lease and retry may be there."))]
 pub struct ImportArgs {
     /// What to read; - is stdin.
     file: PathBuf,
@@ -117,14 +118,15 @@ pub async fn run(args: ImportArgs, mut session: Session) -> Result<(), Failure> 
     if done.refused == 0 {
         return Ok(());
     }
-    let message = format!("{} refused: mend the lines and import again", counted(done.refused, "line"));
+    let message = format!("{} refused: correct and import again", counted(done.refused, "line"));
     Err(Failure::new(Exit::Failed, message))
 }
 
 fn in_words(done: &Imported) -> String {
     let mut text = format!("imported {}, {} existed already", counted(done.created, "task"), grouped(done.existed));
     if done.settings > 0 {
-        text.push_str(&format!(", settings of {} topics and queues", grouped(done.settings)));
+        let named = if done.settings == 1 { "topic or queue" } else { "topics and queues" };
+        text.push_str(&format!(", settings of {} {named}", grouped(done.settings)));
     }
     if done.skipped > 0 {
         text.push_str(&format!(", {} not asked for (see --state)", grouped(done.skipped)));

@@ -66,7 +66,7 @@ pub struct Filters {
     pub key: Option<String>,
     #[command(flatten)]
     pub range: Range,
-    /// Begin with the earliest; without, the latest come first.
+    /// Begin with the earliest; by default the latest come first.
     #[arg(long)]
     pub earliest: bool,
 }
@@ -97,6 +97,8 @@ enum ReasonChoice {
     PushedOut,
     /// No queue takes it.
     Unrouted,
+    /// The store does not hold its task any more.
+    Lost,
 }
 
 impl ReasonChoice {
@@ -107,6 +109,7 @@ impl ReasonChoice {
             ReasonChoice::Expired => "expired",
             ReasonChoice::PushedOut => "pushed-out",
             ReasonChoice::Unrouted => "unrouted",
+            ReasonChoice::Lost => "lost",
         }
     }
 }
@@ -297,7 +300,7 @@ enum HistoryCommand {
 struct HistoryWhich {
     #[command(flatten)]
     which: Which,
-    /// Only those that ended so; without, only those that are done. What was cancelled stays so unless it is named.
+    /// Only those that ended so; by default only those that are done. What was cancelled stays so unless it is named.
     #[arg(long, conflicts_with = "id")]
     ending: Option<EndingName>,
 }
@@ -368,6 +371,9 @@ pub async fn history(args: HistoryArgs, connection: &Connection) -> Result<(), F
             look::print(connection.session()?, Source::History, list, &args.amount, "no finished tasks").await
         }
         HistoryCommand::Replay(HistoryWhich { which, ending }) => {
+            if which.all {
+                return Err(Failure::usage("--all is for dead letters: of the history, name a topic and --ending any"));
+            }
             if which.one().is_none() && which.of_topic.is_none() {
                 return Err(Failure::usage("name a task (TOPIC ID), or a topic with --topic"));
             }

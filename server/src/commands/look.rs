@@ -93,7 +93,7 @@ pub struct Range {
     /// From this time on: RFC 3339, milliseconds since 1970, now, +2h or -15m.
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub from: Option<Moment>,
-    /// Up to before this time.
+    /// Before this time.
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub until: Option<Moment>,
 }

@@ -43,7 +43,7 @@ use self::failure::Failure;
 use self::output::Output;
 
 pub use self::failure::EXIT_CODES;
-pub use self::output::note;
+pub use self::output::{counted, note};
 
 /// How often a request is repeated before a person is told that nobody answers: within half a second.
 const RETRIES: u32 = 3;

@@ -85,7 +85,7 @@ struct SetQueue {
     #[arg(long, value_name = "SPAN")]
     backoff_longest: Option<Span>,
     /// By how much of itself, in percent, a wait may grow at random.
-    #[arg(long, value_name = "PERCENT")]
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(0..=100))]
     jitter: Option<u8>,
     /// How many ready deliveries it holds.
     #[arg(long, value_name = "N")]
@@ -108,7 +108,7 @@ struct SetQueue {
     /// Whether nothing is handed out.
     #[arg(long, value_name = "TRUE|FALSE")]
     paused: Option<bool>,
-    /// Back to none of this; may be given several times.
+    /// Set back to the default; may be given several times.
     #[arg(long, value_name = "SETTING")]
     unset: Vec<QueueUnset>,
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use clap::Args;
-use punctual_wire::{NewTask, Retry, ScheduleOutcome, Scheduled, Span, Time};
+use punctual_wire::{NewTask, Retry, ScheduleOutcome, Scheduled, Span, Standing, Time};
 
 use super::body::BodyOptions;
 use super::failure::{Failure, help};
@@ -38,22 +38,22 @@ pub struct ScheduleArgs {
     /// At this time: RFC 3339, or milliseconds since 1970.
     #[arg(long, value_name = "TIME")]
     at: Option<Time>,
-    /// Its id within the topic; without, one is made up.
+    /// Its id within the topic; by default one is made up.
     #[arg(long)]
     id: Option<String>,
     /// What it can be found by together with others: a user, an order.
     #[arg(long)]
     key: Option<String>,
-    /// Lower comes first; without, the topic's (65536 unless changed).
+    /// Lower comes first; by default the topic's (65536 unless changed).
     #[arg(long)]
     priority: Option<u32>,
     /// How long after its due time it is worth handing over.
     #[arg(long, value_name = "SPAN")]
     ttl: Option<Span>,
-    /// How long a consumer may work on it if it does not say; without, as long as the queue gives.
+    /// How long a consumer may work on it if it does not say; by default as long as the queue gives.
     #[arg(long, value_name = "SPAN")]
     lease: Option<Span>,
-    /// How long a lease on it lasts at most, whoever asks for more; without, as long as the queue allows.
+    /// How long a lease on it lasts at most, whoever asks for more; by default as long as the queue allows.
     #[arg(long, value_name = "SPAN")]
     max_lease: Option<Span>,
     /// Handed over along with the body; may be given several times.
@@ -105,26 +105,44 @@ pub async fn run(args: ScheduleArgs, mut session: Session) -> Result<(), Failure
             replace: args.replace,
         })
         .await?;
-    session.output.either(&scheduled, || in_words(&scheduled, &form, Time::now()))
+    session.output.either(&scheduled, || in_words(&scheduled, &form, args.replace, Time::now()))
 }
 
-fn in_words(scheduled: &Scheduled, form: &str, now: Time) -> String {
-    let Scheduled { topic, id, outcome, due, standing, hint } = scheduled;
+fn in_words(scheduled: &Scheduled, form: &str, replace: bool, now: Time) -> String {
+    let Scheduled { topic, id, outcome, due, standing, .. } = scheduled;
     let due = due.map_or("at once".into(), |due| exact(due, now));
     match outcome {
         ScheduleOutcome::Created => format!("scheduled {topic} {id}, due {due}, {form}"),
         ScheduleOutcome::Replaced => format!("replaced {topic} {id}, due {due}, {form}"),
         ScheduleOutcome::Existed => {
             let standing = standing.as_ref().map_or(String::new(), |at| format!(": {}", show::sentence(at, now)));
-            let hint = hint.as_ref().map_or(String::new(), |hint| format!("; {hint}"));
+            let hint = way_on(scheduled, replace).map_or(String::new(), |hint| format!("; {hint}"));
             format!("{topic} {id} existed already, nothing was changed{standing}{hint}")
         }
     }
 }
 
+/// How to go on, in the words of the command line. What the server says is for those who write requests.
+fn way_on(scheduled: &Scheduled, replace: bool) -> Option<String> {
+    let Scheduled { topic, id, standing, hint, .. } = scheduled;
+    match standing {
+        Some(Standing::Finished { .. }) => Some(format!(
+            "to arm it again, schedule it with --replace; to hand it out as it was, `punctual history replay {topic} {id}`"
+        )),
+        Some(Standing::Dead { .. }) => Some(format!(
+            "a dead letter keeps its id: `punctual dead replay {topic} {id}`, or `punctual dead purge {topic} {id}` and \
+             schedule again"
+        )),
+        Some(Standing::Scheduled { .. } | Standing::Ready { .. }) if !replace => Some(format!(
+            "to put this one in its place, schedule it with --replace; to move it, `punctual reschedule {topic} {id}`"
+        )),
+        _ => hint.clone(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use punctual_wire::Standing;
+    use punctual_wire::Ending;
 
     use super::*;
 
@@ -146,13 +164,18 @@ mod tests {
             standing: None,
             hint: None,
         };
-        let told = in_words(&scheduled, "no body", Time(0));
+        let told = in_words(&scheduled, "no body", false, Time(0));
         assert_eq!(told, "scheduled t i, due 1970-01-01T00:15:00.000Z (in 15m), no body");
         scheduled.outcome = ScheduleOutcome::Existed;
         scheduled.standing = Some(Standing::Scheduled { at: Time(60_000) });
-        scheduled.hint = Some("replace it".into());
-        let told = in_words(&scheduled, "no body", Time(0));
+        scheduled.hint = Some("what the server says".into());
+        let told = in_words(&scheduled, "no body", false, Time(0));
         assert!(told.starts_with("t i existed already, nothing was changed: it is scheduled for"), "{told}");
-        assert!(told.ends_with("; replace it"), "{told}");
+        assert!(told.contains("--replace") && told.ends_with("`punctual reschedule t i`"), "{told}");
+        let told = in_words(&scheduled, "no body", true, Time(0));
+        assert!(told.ends_with("; what the server says"), "{told}");
+        scheduled.standing = Some(Standing::Finished { ending: Ending::Done, at: Time(0) });
+        let told = in_words(&scheduled, "no body", false, Time(0));
+        assert!(told.contains("--replace") && told.ends_with("`punctual history replay t i`"), "{told}");
     }
 }

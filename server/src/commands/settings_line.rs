@@ -4,14 +4,15 @@
 //! again when its tasks are in.
 
 use punctual_client::Client;
-use punctual_wire::{QueueSettings, TopicSettings};
+use punctual_wire::{Misread, QueueSettings, Time, TopicSettings, read_json};
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use super::failure::Failure;
 
 /// Settings as a line of an export.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
 pub enum SettingsLine {
     /// Of a topic.
     Topic {
@@ -49,13 +50,29 @@ pub async fn all(client: &Client, topic: Option<&str>) -> Result<Vec<SettingsLin
 
 impl SettingsLine {
     /// Whether a line holds settings, and which.
-    pub fn read(text: &str) -> Option<Result<SettingsLine, serde_json::Error>> {
+    pub fn read(text: &str) -> Option<Result<SettingsLine, Misread>> {
         #[derive(Deserialize)]
         struct Kind {
-            kind: Option<String>,
+            kind: String,
         }
-        let kind = serde_json::from_str::<Kind>(text).ok()?.kind?;
-        ["topic", "queue"].contains(&kind.as_str()).then(|| serde_json::from_str(text))
+        // Each kind is read as a form of its own: of a choice between forms, serde cannot say which field is wrong.
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Named<S> {
+            #[serde(rename = "kind")]
+            _kind: IgnoredAny,
+            name: String,
+            settings: S,
+        }
+        match serde_json::from_str::<Kind>(text).ok()?.kind.as_str() {
+            "topic" => Some(
+                read_json(text.as_bytes()).map(|Named { name, settings, .. }| SettingsLine::Topic { name, settings }),
+            ),
+            "queue" => Some(
+                read_json(text.as_bytes()).map(|Named { name, settings, .. }| SettingsLine::Queue { name, settings }),
+            ),
+            _ => None,
+        }
     }
 
     /// Puts the settings in place, unless there are some; says whether it did. A topic that is to be paused is so only
@@ -70,7 +87,12 @@ impl SettingsLine {
                 Ok(true)
             }
             SettingsLine::Queue { name, settings } => {
-                client.put_queue(name, settings.clone()).await?;
+                let mut settings = settings.clone();
+                // A pause may have ended since the export.
+                if settings.paused_until.is_some_and(|until| until <= Time::now()) {
+                    (settings.paused, settings.paused_until) = (false, None);
+                }
+                client.put_queue(name, settings).await?;
                 Ok(true)
             }
         }

@@ -87,7 +87,7 @@ struct SetTopic {
     /// Whether new tasks are refused.
     #[arg(long, value_name = "TRUE|FALSE")]
     paused: Option<bool>,
-    /// Back to none of this; may be given several times.
+    /// Set back to the default; may be given several times.
     #[arg(long, value_name = "SETTING")]
     unset: Vec<TopicUnset>,
 }

@@ -46,8 +46,8 @@ Sizes are written `192MiB` (KiB, MiB, GiB, TiB) or as a number of bytes; times `
 number of milliseconds; lists as TOML lists, or with commas. Paths are relative to the working directory. An
 empty text is *not set*. A switch may stand alone as a flag, or take `=true` or `=false`.
 
-Other variables: `PUNCTUAL_CONFIG` names the file; `PUNCTUAL_URL`, `PUNCTUAL_TOKEN`, `PUNCTUAL_CA` and
-`PUNCTUAL_LOG` are for the commands that talk to a server.
+Other variables: `PUNCTUAL_CONFIG` names the file; `PUNCTUAL_URL`, `PUNCTUAL_TOKEN` and `PUNCTUAL_CA`
+are for the commands that talk to a server.
 ";
 
 /// All settings as a page of Markdown.

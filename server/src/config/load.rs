@@ -17,7 +17,7 @@ use super::value::{Given, Size};
 const USUAL_FILE: &str = "punctual.toml";
 
 /// Variables of our own that are not settings: they say where a client finds its server, and which file to read.
-const OTHER_VARIABLES: [&str; 5] = ["PUNCTUAL_URL", "PUNCTUAL_TOKEN", "PUNCTUAL_CA", "PUNCTUAL_CONFIG", "PUNCTUAL_LOG"];
+const OTHER_VARIABLES: [&str; 4] = ["PUNCTUAL_URL", "PUNCTUAL_TOKEN", "PUNCTUAL_CA", "PUNCTUAL_CONFIG"];
 
 /// Where settings come from.
 #[derive(Clone, Debug, Default)]

@@ -125,7 +125,8 @@ settings! {
     /// Who may do what.
     access: AccessPart {
         /// The file of tokens, written by `punctual token`. Unless named, it is `tokens.toml` in the data directory.
-        /// While it exists, every request needs a token. Changes count within seconds, or at once on SIGHUP.
+        /// One that is named must be there. While there is one, every request needs a token. Changes count within
+        /// seconds, or at once on SIGHUP.
         tokens: Option<PathBuf> = "", common;
         /// Whether to listen without tokens on addresses that other machines reach. Everybody who reaches them may
         /// then do everything: say so only where something else keeps strangers out.
@@ -134,7 +135,7 @@ settings! {
 
     /// Finished tasks, written to files before they are forgotten.
     archive: ArchivePart {
-        /// The directory for the archive; without one, nothing is archived. A task goes there when its topic has
+        /// The directory for the archive; by default nothing is archived. A task goes there when its topic has
         /// kept it in the history for its time. One file a month, JSON lines packed with zstd.
         directory: Option<PathBuf> = "", common;
         /// How often finished tasks are looked for.
@@ -159,7 +160,7 @@ settings! {
 
     /// Traces for OpenTelemetry.
     trace: TracePart {
-        /// Where the spans of requests are sent by OTLP over HTTP, such as `http://127.0.0.1:4318`; without, nowhere.
+        /// Where the spans of requests are sent by OTLP over HTTP, such as `http://127.0.0.1:4318`; by default nowhere.
         endpoint: Option<String> = "", common;
         /// Which share of the requests is traced that do not say so themselves.
         sample: Ratio = "1";

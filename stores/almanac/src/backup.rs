@@ -4,11 +4,15 @@
 //! where not. The journal only grows as long as the manifest is the same, so it is copied up to where it can be
 //! read; if the manifest was replaced meanwhile, it is all done again.
 //!
-//! **Invariant**: a linked run is never written to: room of dead rows is given back only in files with one name.
+//! What is made belongs to the owner of the directory that the copy is put in, so that root may restore what a server of
+//! another user then opens. Root itself needs no file of its own to read it.
+//!
+//! **Invariant**: a linked run is never written to: room of dead rows is given back only in files with one name. Nor is it
+//! given to another owner, who would take it from the other.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, chown};
 use std::path::Path;
 
 use crate::disk::{Directory, Disk, ReadOnlyDirectory};
@@ -35,8 +39,11 @@ pub struct Backup {
 pub fn backup(from: &Path, to: &Path) -> Result<Backup, OpenError> {
     let disk = ReadOnlyDirectory::open(from).map_err(OpenError::io(format!("{} cannot be read", from.display())))?;
     make_empty(to)?;
+    let owner = Owner::of(to).map_err(OpenError::io(format!("{} cannot be looked at", to.display())))?;
     for _ in 0..ATTEMPTS {
-        if let Some(done) = attempt(&disk, from, to)? {
+        if let Some(done) = attempt(&disk, from, to, &owner)? {
+            let failed = || OpenError::io(format!("{} cannot be given to its owner", to.display()));
+            owner.take_over(to).map_err(failed())?;
             return Ok(done);
         }
         clear(to)?;
@@ -45,7 +52,7 @@ pub fn backup(from: &Path, to: &Path) -> Result<Backup, OpenError> {
     Err(OpenError::Io { what: format!("{} cannot be copied", from.display()), error })
 }
 
-fn attempt(disk: &dyn Disk, from: &Path, to: &Path) -> Result<Option<Backup>, OpenError> {
+fn attempt(disk: &dyn Disk, from: &Path, to: &Path, owner: &Owner) -> Result<Option<Backup>, OpenError> {
     let Some(manifest) = Manifest::load(disk)? else {
         let error = io::Error::new(ErrorKind::NotFound, "there is no manifest");
         return Err(OpenError::Io { what: format!("{} holds no almanac", from.display()), error });
@@ -54,7 +61,7 @@ fn attempt(disk: &dyn Disk, from: &Path, to: &Path) -> Result<Option<Backup>, Op
     let mut done = Backup { runs: manifest.runs.len(), ..Backup::default() };
     for run in &manifest.runs {
         let name = run::file_name(run.number);
-        match link_or_copy(&from.join(&name), &to.join(&name), &mut done) {
+        match link_or_copy(&from.join(&name), &to.join(&name), owner, &mut done) {
             Ok(()) => {}
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 if stands(disk, &manifest)? {
@@ -100,17 +107,42 @@ fn finish(to: &Path, manifest: &Manifest, reached: Reached) -> Result<(), OpenEr
     manifest.store(&disk).and_then(|()| disk.sync()).map_err(failed())
 }
 
-fn link_or_copy(from: &Path, to: &Path, done: &mut Backup) -> io::Result<()> {
-    match fs::hard_link(from, to) {
-        Ok(()) => {
-            done.linked += 1;
-            Ok(())
+fn link_or_copy(from: &Path, to: &Path, owner: &Owner, done: &mut Backup) -> io::Result<()> {
+    if owner.reads(from)? && fs::hard_link(from, to).is_ok() {
+        done.linked += 1;
+        return Ok(());
+    }
+    done.copied += fs::copy(from, to)?;
+    OpenOptions::new().write(true).open(to)?.sync_all()
+}
+
+/// Who is to have the copy.
+struct Owner {
+    user: u32,
+    group: u32,
+}
+
+impl Owner {
+    /// The owner of the directory in which this one is.
+    fn of(directory: &Path) -> io::Result<Owner> {
+        let around = fs::metadata(directory.join(".."))?;
+        Ok(Owner { user: around.uid(), group: around.gid() })
+    }
+
+    /// Whether it may read a private file as it is.
+    fn reads(&self, file: &Path) -> io::Result<bool> {
+        Ok(self.user == 0 || fs::metadata(file)?.uid() == self.user)
+    }
+
+    /// Gets a directory and what is in it, but for what it may read anyway.
+    fn take_over(&self, directory: &Path) -> io::Result<()> {
+        let files: io::Result<Vec<_>> = fs::read_dir(directory)?.map(|entry| Ok(entry?.path())).collect();
+        for path in files?.iter().map(AsRef::as_ref).chain([directory]) {
+            if !self.reads(path)? {
+                chown(path, Some(self.user), Some(self.group))?;
+            }
         }
-        Err(error) if error.kind() == ErrorKind::NotFound => Err(error),
-        Err(_) => {
-            done.copied += fs::copy(from, to)?;
-            OpenOptions::new().write(true).open(to)?.sync_all()
-        }
+        Ok(())
     }
 }
 

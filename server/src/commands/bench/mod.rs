@@ -39,7 +39,7 @@ pub struct BenchArgs {
     /// How many tasks go into one request. Consumers take as many at once, or 100 if that is more.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     batch: u32,
-    /// How many tasks are scheduled in a second; without, as many as go.
+    /// How many tasks are scheduled in a second; by default as many as possible.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     rate: Option<u32>,
     /// How long each body is.

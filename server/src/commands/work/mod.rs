@@ -68,7 +68,7 @@ pub struct WorkArgs {
     /// How many commands run at the same time.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     concurrency: u32,
-    /// How soon somebody else takes over if this process dies; without, as the task or its queue says.
+    /// How soon somebody else takes over if this process dies; by default as the task or its queue says.
     #[arg(long, value_name = "SPAN")]
     lease: Option<Span>,
     /// Stop after so many deliveries.
@@ -83,7 +83,7 @@ pub struct WorkArgs {
     /// How long commands may take to end after a signal before they are killed.
     #[arg(long, value_name = "SPAN", default_value = "30s")]
     grace: Span,
-    /// The name under which deliveries are held; without, from the machine and the process.
+    /// The name under which deliveries are held; by default the machine's name and the process's number.
     #[arg(long, value_name = "NAME")]
     consumer: Option<String>,
     /// Say nothing about deliveries that went well.
