@@ -59,7 +59,8 @@ fn sim(args: &[String]) -> bool {
 /// Builds the package; with `--try` installs it, runs what was installed, and removes it.
 fn package(args: &[String]) -> bool {
     let tries = args.iter().any(|arg| arg == "--try");
-    cargo("cargo build --profile dist --locked --package punctual")
+    (cargo("cargo deb --version") || cargo("cargo install cargo-deb --locked"))
+        && cargo("cargo build --profile dist --locked --package punctual")
         && cargo("cargo deb --package punctual --profile dist --no-build --locked --output target/debian/punctual.deb")
         && (!tries || cargo("bash deploy/debian/try target/debian/punctual.deb"))
 }
