@@ -183,13 +183,23 @@ impl Limits {
     /// Bytes of all header names and values of one task.
     pub const HEADER_BYTES: usize = 16 << 10;
 
+    /// Refuses headers that only Punctual sets: what they say of a dead letter's way would not be true.
+    pub fn check_names(headers: &Headers) -> Result<(), Refused> {
+        match headers.iter().find(|(name, _)| name.starts_with(HEADER_PREFIX)) {
+            None => Ok(()),
+            Some((name, _)) => Err(Refused::Invalid {
+                field: "headers",
+                why: format!("{name:?} is set by Punctual alone: leave out headers that begin with {HEADER_PREFIX}"),
+            }),
+        }
+    }
+
     /// Whether a task keeps the limits.
     pub fn check(&self, body: &Bytes, headers: &Headers) -> Result<(), Refused> {
         if body.len() > self.body_bytes {
             return Err(Refused::BodyTooLarge { bytes: body.len(), limit: self.body_bytes });
         }
-        // What Punctual itself says in headers must not push a task over the limit. It has one of its own, since
-        // anybody could write such headers.
+        // What Punctual itself says in headers must not push a task over the limit. It has one of its own.
         for is_ours in [false, true] {
             let some = headers.iter().filter(|(name, _)| name.starts_with(HEADER_PREFIX) == is_ours);
             let (entries, bytes) =

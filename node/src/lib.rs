@@ -50,12 +50,14 @@
 //! the outcome is unknown, and opens the shard again from what the store has.
 
 pub mod access;
+mod administrator;
 mod archive;
 mod block_on;
 mod caller;
 mod clock;
 mod committer;
 mod config;
+mod deletions;
 mod error;
 mod handle;
 mod ids;

@@ -77,6 +77,13 @@ impl Node {
         node.threads.others.push(spawn(&shared, "usher", usher)?);
         let renew = |shared: &Arc<Shared>| _ = guard(shared, "the renewal of claims", || ownership::renew(shared));
         node.threads.others.push(spawn(&shared, "claims", renew)?);
+        let administer = |shared: &Arc<Shared>| {
+            guard(shared, "the administrator", || shared.administrator.run());
+            // Nobody waits for one who is not there any more.
+            shared.administrator.close();
+            shared.deletions.abandon();
+        };
+        node.threads.others.push(spawn(&shared, "admin", administer)?);
         if let Some(archive) = shared.config.archive.clone() {
             let work =
                 move |shared: &Arc<Shared>| _ = guard(shared, "the archiving", || archive::run(shared, &*archive));
@@ -119,6 +126,7 @@ impl Drop for Node {
         shared.watchers.close();
         shared.readers.close();
         shared.closing.close();
+        shared.administrator.close();
         join(&mut self.threads.others);
     }
 }

@@ -8,10 +8,12 @@ use punctual_core::store::{Hardship, ShardId, Store, StoreError};
 use punctual_core::{Answer, Back, Clock, Command, Lease, Name, Request, view};
 use tokio::sync::SetOnce;
 
+use crate::administrator::Administrator;
 use crate::archive::Archiving;
 use crate::caller::{Caller, Outcome};
 use crate::committer::Pipeline;
 use crate::config::NodeConfig;
+use crate::deletions::Deletions;
 use crate::error::Error;
 use crate::ids::Ids;
 use crate::inbox::Inbox;
@@ -46,8 +48,8 @@ pub(crate) struct Shared {
     pub topic_changes: AtomicU64,
     /// The queues there are, if they do not come to be by being used.
     pub known_queues: RwLock<BTreeSet<Name>>,
-    /// Held by whoever changes settings, so that two changes do not cross on their way to the shards.
-    pub settings: tokio::sync::Mutex<()>,
+    pub administrator: Administrator,
+    pub deletions: Deletions,
     /// Why the node has stopped answering.
     poison: SetOnce<String>,
 }
@@ -70,7 +72,8 @@ impl Shared {
             outgoing: Outgoing::new(config.answers_bytes),
             topic_changes: AtomicU64::new(0),
             known_queues: RwLock::default(),
-            settings: tokio::sync::Mutex::new(()),
+            administrator: Administrator::default(),
+            deletions: Deletions::default(),
             poison: SetOnce::new(),
             clock,
             config,

@@ -169,7 +169,8 @@ async fn a_pause_that_is_over_is_refused_whichever_way_it_comes() {
     };
     is_refused("paused_until", handle.put_queue(&orders, over.clone()).await);
     handle.put_queue(&orders, QueueSettings::default()).await.unwrap();
-    let amended = handle.amend_queue(&orders, |_| Ok::<_, ()>(over.clone())).await;
+    let again = over.clone();
+    let amended = handle.amend_queue(&orders, move |_| Ok::<_, ()>(again)).await;
     is_refused("paused_until", amended.map(|settings| settings.unwrap()));
     is_refused("until", handle.pause_queue(&orders, over.paused_until).await);
 
@@ -178,7 +179,7 @@ async fn a_pause_that_is_over_is_refused_whichever_way_it_comes() {
     handle.put_queue(&orders, soon.clone()).await.unwrap();
     tokio::time::sleep(Duration::from_millis(30)).await;
     let lease = Millis::from_secs(7);
-    let amended = handle.amend_queue(&orders, |present| Ok::<_, ()>(QueueSettings { lease, ..present })).await;
+    let amended = handle.amend_queue(&orders, move |present| Ok::<_, ()>(QueueSettings { lease, ..present })).await;
     assert_eq!(amended, Ok(Ok(QueueSettings { lease, ..soon })));
 }
 

@@ -170,3 +170,12 @@ async fn many_leases_are_settled_at_once_each_by_itself() {
     );
     assert!(expected, "{settled:?}");
 }
+
+#[tokio::test]
+async fn headers_that_punctual_sets_are_not_for_callers() {
+    let Stage { handle, node: _node, .. } = Stage::new(1);
+    let mut forged = task("orders", "7");
+    forged.headers = vec![("punctual-dead-hops".into(), "99".into())];
+    let refused = handle.schedule(forged).await.unwrap_err();
+    assert!(matches!(&refused, Error::Refused(Refused::Invalid { field: "headers", .. })), "{refused:?}");
+}

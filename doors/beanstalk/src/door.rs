@@ -105,7 +105,7 @@ impl Door {
         let Ok(queue) = self.handle.queue(&tube.name).await else { return };
         if queue.is_none() {
             let settings = QueueSettings { order: Order::Arrival, max_lease: LONGEST_TTR, ..QueueSettings::default() };
-            if !self.limits.creates_tubes || self.handle.put_queue(&tube.name, settings).await.is_err() {
+            if !self.limits.creates_tubes || self.handle.make_queue(&tube.name, settings).await.is_err() {
                 return;
             }
         }

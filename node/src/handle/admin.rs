@@ -3,23 +3,18 @@
 //! A topic that was made by being used is in some of the shards only. What changes it therefore
 //! makes it in the others: else they would make it anew, with the settings of a new topic.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::PoisonError;
 
 use punctual_core::store::ShardId;
 use punctual_core::{
     Answer, Command, Name, QueueSettings, QueueView, Refused, Timestamp, TopicSettings, TopicView, view,
 };
+use tokio::sync::oneshot;
 
 use super::{Handle, answered};
-use crate::caller::{Concern, Outcome};
+use crate::caller::{Concern, Outcome, Outcomes};
+use crate::deletions::{Ended, What};
 use crate::error::Error;
-
-/// A topic or a queue.
-#[derive(Clone, Copy)]
-enum What {
-    Topic,
-    Queue,
-}
 
 impl Handle {
     /// Creates a topic or changes its settings. On an error some shards may have done it; do it again.
@@ -36,13 +31,50 @@ impl Handle {
         answered!(self.put(What::Queue, name, command).await, Answer::Queue(settings) => settings)
     }
 
+    /// Creates a queue with these settings if there is none, and leaves one alone that is there.
+    pub async fn make_queue(&self, name: &Name, settings: QueueSettings) -> Result<(), Error> {
+        let put = Command::PutQueue { name: name.clone(), settings: Box::new(settings) };
+        let name = name.clone();
+        let made = self.in_turn(|handle| async move {
+            if handle.queue(&name).await?.is_some() {
+                return Ok(());
+            }
+            handle.put_now(What::Queue, &name, put).await.map(|_| ())
+        });
+        self.counted(made.await)
+    }
+
     async fn put(&self, what: What, name: &Name, command: Command) -> Outcome {
-        let _turn = self.shared.settings.lock().await;
-        let outcome = match self.check_room_for(what, name).await {
-            Ok(()) => first(self.ask_all_about(what, name, command).await),
-            Err(full) => Err(full),
-        };
-        self.counted(outcome)
+        let name = name.clone();
+        self.counted(self.in_turn(|handle| async move { handle.put_now(what, &name, command).await }).await)
+    }
+
+    pub(super) async fn put_now(&self, what: What, name: &Name, command: Command) -> Outcome {
+        self.check_stays(what, name)?;
+        self.check_room_for(what, name).await?;
+        let outcome = first(self.ask_all(command).await);
+        if what == What::Queue && outcome.is_ok() {
+            self.shared.known_queues.write().unwrap_or_else(PoisonError::into_inner).insert(name.clone());
+        }
+        outcome
+    }
+
+    /// Has something done by the administrator, to its end, also if this caller leaves.
+    pub(super) async fn in_turn<T, F>(&self, work: impl FnOnce(Handle) -> F) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, Error>> + Send + 'static,
+    {
+        self.shared.check()?;
+        self.shared.administrator.turn(work(self.clone())).await
+    }
+
+    /// Refuses to change what is being deleted: shards that are done would make it anew, and others would not.
+    fn check_stays(&self, what: What, name: &Name) -> Result<(), Error> {
+        match self.shared.deletions.is_under_way(what, name) {
+            true => Err(Refused::BeingDeleted(name.clone()).into()),
+            false => Ok(()),
+        }
     }
 
     /// A new topic or queue needs room. Changing one does not: other settings may be what makes room.
@@ -56,35 +88,36 @@ impl Handle {
     /// Refuses tasks for a topic until it is resumed.
     pub async fn pause_topic(&self, name: &Name) -> Result<TopicSettings, Error> {
         let command = Command::PauseTopic { name: name.clone(), paused: true };
-        answered!(self.change(name, command).await, Answer::Topic(settings) => settings)
+        answered!(self.change(What::Topic, name, command).await, Answer::Topic(settings) => settings)
     }
 
     /// Takes tasks for a topic again.
     pub async fn resume_topic(&self, name: &Name) -> Result<TopicSettings, Error> {
         let command = Command::PauseTopic { name: name.clone(), paused: false };
-        answered!(self.change(name, command).await, Answer::Topic(settings) => settings)
+        answered!(self.change(What::Topic, name, command).await, Answer::Topic(settings) => settings)
     }
 
     /// Stops handing out from a queue until a time; without, until it is resumed.
     pub async fn pause_queue(&self, name: &Name, until: Option<Timestamp>) -> Result<QueueSettings, Error> {
         self.counted(QueueSettings::check_pause(until, "until", self.now()).map_err(Error::from))?;
         let command = Command::PauseQueue { name: name.clone(), until: Some(until.unwrap_or(Timestamp::NEVER)) };
-        answered!(self.change(name, command).await, Answer::Queue(settings) => settings)
+        answered!(self.change(What::Queue, name, command).await, Answer::Queue(settings) => settings)
     }
 
     /// Hands out from a queue again.
     pub async fn resume_queue(&self, name: &Name) -> Result<QueueSettings, Error> {
         let command = Command::PauseQueue { name: name.clone(), until: None };
-        answered!(self.change(name, command).await, Answer::Queue(settings) => settings)
+        answered!(self.change(What::Queue, name, command).await, Answer::Queue(settings) => settings)
     }
 
     /// Changes a topic or queue where it is, and makes it as it is then where it is not.
-    async fn change(&self, name: &Name, command: Command) -> Outcome {
-        self.counted(self.change_all(name, command).await)
+    async fn change(&self, what: What, name: &Name, command: Command) -> Outcome {
+        let name = name.clone();
+        self.counted(self.in_turn(|handle| async move { handle.change_now(what, &name, command).await }).await)
     }
 
-    async fn change_all(&self, name: &Name, command: Command) -> Outcome {
-        let _turn = self.shared.settings.lock().await;
+    async fn change_now(&self, what: What, name: &Name, command: Command) -> Outcome {
+        self.check_stays(what, name)?;
         let outcomes = self.ask_all(command).await;
         let changed = outcomes.iter().find_map(|outcome| outcome.as_ref().ok()).cloned();
         let put = match &changed {
@@ -105,38 +138,32 @@ impl Handle {
 
     /// Removes a topic; refused if it holds tasks, unless it is forced. Answers how many rows went with it.
     pub async fn delete_topic(&self, name: &Name, force: bool) -> Result<u64, Error> {
-        let _turn = self.shared.settings.lock().await;
         self.counted(self.delete(What::Topic, name, force).await)
     }
 
     /// Removes a queue; refused if it holds deliveries, unless it is forced. Answers how many rows went with it.
     pub async fn delete_queue(&self, name: &Name, force: bool) -> Result<u64, Error> {
-        let _turn = self.shared.settings.lock().await;
         self.counted(self.delete(What::Queue, name, force).await)
     }
 
-    /// Makes or deletes a topic or queue in all shards. By their answers it is noted whether there is a queue of this
-    /// name, also if the caller does not wait for them: whoever comes to consume it is refused by that.
-    async fn ask_all_about(&self, what: What, name: &Name, command: Command) -> Vec<Outcome> {
-        if let What::Topic = what {
-            return self.ask_all(command).await;
-        }
-        let (shared, name) = (Arc::clone(&self.shared), name.clone());
-        let concern: Concern = Box::new(move |outcomes| {
-            let is_put = |outcome: &Option<Outcome>| matches!(outcome, Some(Ok(Answer::Queue(_))));
-            let is_deleted = |outcome: &Option<Outcome>| matches!(outcome, Some(Ok(Answer::Deleted(_))));
-            let is_gone = |outcome: &Option<Outcome>| outcome.as_ref().is_some_and(is_missing) || is_deleted(outcome);
-            let mut known = shared.known_queues.write().unwrap_or_else(PoisonError::into_inner);
-            if outcomes.iter().all(is_put) {
-                known.insert(name);
-            } else if outcomes.iter().all(is_gone) {
-                known.remove(&name);
+    async fn delete(&self, what: What, name: &Name, force: bool) -> Ended {
+        loop {
+            let asked = name.clone();
+            let ending = self.in_turn(|handle| async move { handle.begin_deletion(what, &asked, force).await }).await?;
+            match ending.await.unwrap_or_else(|_| Err(self.shared.lost())) {
+                // It was joined, and had been asked for without force.
+                Err(Error::Refused(Refused::NotEmpty { .. })) if force => {}
+                ended => return ended,
             }
-        });
-        self.ask_all_then(command, concern).await
+        }
     }
 
-    async fn delete(&self, what: What, name: &Name, force: bool) -> Result<u64, Error> {
+    /// Tells all shards to delete it, or joins those who have. The turn is over then: it may take long, and other changes
+    /// go on meanwhile.
+    async fn begin_deletion(&self, what: What, name: &Name, force: bool) -> Result<oneshot::Receiver<Ended>, Error> {
+        if let Some(ending) = self.shared.deletions.join(what, name) {
+            return Ok(ending);
+        }
         if !force {
             // Each shard looks for itself too, but one that is empty must not be the first to go.
             let rows = self.rows_in(what, name).await?;
@@ -144,26 +171,36 @@ impl Handle {
                 return Err(Refused::NotEmpty { name: name.clone(), rows }.into());
             }
         }
-        let put = self.put_again(what, name).await?;
-        let outcomes = self.ask_all_about(what, name, what.delete(name, force)).await;
+        let ending = self.shared.deletions.begin(what, name);
+        let (handle, name) = (self.clone(), name.clone());
+        let command = what.delete(&name, force);
+        let concern: Concern = Box::new(move |outcomes| handle.end_deletion(what, name, outcomes));
+        self.tell_all(command, concern).await;
+        Ok(ending)
+    }
+
+    /// All shards have answered, whoever still waits for it.
+    fn end_deletion(&self, what: What, name: Name, outcomes: &Outcomes) {
+        let known = |outcome: &Option<Outcome>| outcome.clone().unwrap_or_else(|| Err(self.shared.lost()));
+        let outcomes: Vec<Outcome> = outcomes.iter().map(known).collect();
         let is_kept = |outcome: &Outcome| matches!(outcome, Err(Error::Refused(Refused::NotEmpty { .. })));
-        if let Some(kept) = outcomes.iter().position(is_kept) {
-            // Something came in meanwhile: it stays, and so it is put back where it has gone.
-            let gone = (0..).map(ShardId).zip(&outcomes).filter(|(_, outcome)| outcome.is_ok());
-            let again = gone.filter_map(|(shard, _)| Some((shard, put.clone()?))).collect();
-            self.ask_several(again).await;
-            return answered!(outcomes[kept].clone(), Answer::Deleted(rows) => rows);
-        }
-        let (missing, others): (Vec<_>, Vec<_>) = outcomes.into_iter().partition(is_missing);
-        if others.is_empty() {
-            return answered!(first(missing), Answer::Deleted(rows) => rows);
-        }
-        let mut sum = 0;
-        for outcome in others {
-            let rows: Result<u64, Error> = answered!(outcome, Answer::Deleted(rows) => rows);
-            sum += rows?;
-        }
-        Ok(sum)
+        let Some(kept) = outcomes.iter().position(is_kept) else {
+            if what == What::Queue && outcomes.iter().all(|outcome| outcome.is_ok() || is_missing(outcome)) {
+                self.shared.known_queues.write().unwrap_or_else(PoisonError::into_inner).remove(&name);
+            }
+            return self.shared.deletions.end(what, &name, &rows_gone(outcomes));
+        };
+        // Something came in meanwhile: it stays, and so it is put back where it has gone.
+        let gone: Vec<ShardId> =
+            (0..).map(ShardId).zip(&outcomes).filter(|(_, outcome)| outcome.is_ok()).map(|(shard, _)| shard).collect();
+        let ended = rows_gone(vec![outcomes[kept].clone()]);
+        let handle = self.clone();
+        self.shared.administrator.follow_up(async move {
+            if let Ok(Some(put)) = handle.put_again(what, &name).await {
+                handle.ask_several(gone.into_iter().map(|shard| (shard, put.clone())).collect()).await;
+            }
+            handle.shared.deletions.end(what, &name, &ended);
+        });
     }
 
     /// The command that makes a topic or queue as it is now, if there is one.
@@ -222,6 +259,20 @@ impl What {
 
 fn is_missing(outcome: &Outcome) -> bool {
     matches!(outcome, Err(Error::Refused(Refused::NoSuchTopic(_) | Refused::NoSuchQueue(_))))
+}
+
+/// How many rows went with it in all shards that had it.
+fn rows_gone(outcomes: Vec<Outcome>) -> Ended {
+    let (missing, others): (Vec<_>, Vec<_>) = outcomes.into_iter().partition(is_missing);
+    if others.is_empty() {
+        return answered!(first(missing), Answer::Deleted(rows) => rows);
+    }
+    let mut sum = 0;
+    for outcome in others {
+        let rows: Ended = answered!(outcome, Answer::Deleted(rows) => rows);
+        sum += rows?;
+    }
+    Ok(sum)
 }
 
 /// The first error, else the first answer: all shards do the same.

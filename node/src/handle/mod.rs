@@ -120,11 +120,12 @@ impl Handle {
         self.collect(sent).await
     }
 
-    /// The same for all shards, with what the answers mean to the node, whoever has left meanwhile.
-    async fn ask_all_then(&self, command: Command, concern: Concern) -> Vec<Outcome> {
+    /// Sends a command to all shards, and waits for nothing: their answers concern the node.
+    async fn tell_all(&self, command: Command, concern: Concern) {
         let commands = self.shared.shards().map(|(shard, _)| Ok((shard, command.clone()))).collect();
-        let sent = self.send_then(commands, false, Some(concern));
-        self.collect(sent).await
+        if let Some(duty) = self.send_then(commands, false, Some(concern)).duty {
+            duty.keep().await;
+        }
     }
 
     /// Sends a command to all shards and waits for all the answers, in the order of the shards.

@@ -2,7 +2,7 @@
 
 use punctual_core::store::ShardId;
 use punctual_core::{
-    Answer, Command, Ending, Matching, Name, Reschedule, Ruling, Schedule, Scheduled, Scope, Selected, Shift, Standing,
+    Answer, Command, Ending, Limits, Matching, Name, Reschedule, Ruling, Schedule, Scheduled, Scope, Selected, Shift, Standing,
     Sweep, SweepAction, Swept, Task, TimeRange, Timestamp,
 };
 
@@ -27,6 +27,7 @@ impl Handle {
 
     /// Lets a task in if there is room, past its topic's rate limit, gives it an id and finds its shard.
     pub(super) fn enter(&self, task: Task) -> Result<(ShardId, Command), Error> {
+        Limits::check_names(&task.headers)?;
         self.shared.check_room()?;
         self.shared.entrances.admit(&task.topic)?;
         let (id, id_is_new) = match &task.id {

@@ -78,7 +78,9 @@ impl Line {
     }
 
     /// The task to schedule: the same id, so that a second import finds the first, and the same due time.
-    pub fn into_task(self) -> Result<NewTask, BadLine> {
+    pub fn into_task(mut self) -> Result<NewTask, BadLine> {
+        // What Punctual said of a dead letter's way is not for others to set, and that way is over.
+        self.headers.retain(|name, _| !name.starts_with("punctual-"));
         Ok(NewTask {
             topic: self.topic,
             id: Some(self.id.ok_or(BadLine::NoId)?),
@@ -112,7 +114,7 @@ mod tests {
     use super::super::output::json_line;
     use super::*;
 
-    const TASK: &str = r#"{"topic":"t","id":"i","key":"k","body":{"a": 1.50},"headers":{"h":"v"},"routing_key":"a.b",
+    const TASK: &str = r#"{"topic":"t","id":"i","key":"k","body":{"a": 1.50},"headers":{"h":"v","punctual-dead-hops":"1"},"routing_key":"a.b",
         "number":12,"ttl":"1h","retry":{"attempts":3},"lease":"5m","max_lease":"9m","scheduled_at":1,"due":900000,"priority":7,"attempts":2,"failures":1,
         "standing":{"state":"scheduled","at":950000}}"#;
 
@@ -131,6 +133,7 @@ mod tests {
         assert_eq!(back.max_lease, Some(Span(540_000)));
         assert_eq!(back.retry.map(|retry| retry.attempts), Some(3));
         assert_eq!((back.routing_key.as_deref(), back.headers["h"].as_str()), (Some("a.b"), "v"));
+        assert_eq!(back.headers.len(), 1, "what Punctual set is not scheduled again");
         assert!(!back.replace);
     }
 

@@ -118,11 +118,12 @@ pub(crate) async fn patch(
     caller.needs(Role::Admin, Some(&queue))?;
     to_its_end(async move {
         let now = app.handle.now();
-        let amend = |present: QueueSettings| {
+        let asking = caller.clone();
+        let amend = move |present: QueueSettings| {
             let patch = translate::with_whole_pause(body.parse()?)?;
             let settings = translate::queue_from_wire(merged(&translate::queue_to_wire(&present, now), patch)?)?;
             if settings.dead_letter != present.dead_letter {
-                caller.reaches("dead_letter", &settings.dead_letter)?;
+                asking.reaches("dead_letter", &settings.dead_letter)?;
             }
             Ok::<_, Fault>(settings)
         };

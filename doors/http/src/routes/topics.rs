@@ -120,10 +120,11 @@ pub(crate) async fn patch(
 ) -> Result<Response, Fault> {
     caller.needs(Role::Admin, Some(&topic))?;
     to_its_end(async move {
-        let amend = |present: TopicSettings| {
+        let asking = caller.clone();
+        let amend = move |present: TopicSettings| {
             let settings = translate::topic_from_wire(merged(&translate::topic_to_wire(&present), body.parse()?)?)?;
             if settings.feeds != present.feeds {
-                caller.reaches("feeds", settings.feeds.iter().flatten().map(|feed| &feed.queue))?;
+                asking.reaches("feeds", settings.feeds.iter().flatten().map(|feed| &feed.queue))?;
             }
             Ok::<_, Fault>(settings)
         };

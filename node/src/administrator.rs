@@ -1,0 +1,134 @@
+//! The administrator: one thread that changes settings, one change after the other and each to its end, whether or not
+//! its caller still waits. So two changes never cross on their way to the shards, and none is left half done because
+//! somebody hung up.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::{Condvar, Mutex, PoisonError};
+
+use tokio::sync::oneshot;
+
+use crate::block_on;
+use crate::error::Error;
+use crate::lock::lock;
+
+/// How many changes wait at most. Callers who leave do not take theirs along, so something has to bound them.
+const MOST: usize = 1_024;
+
+type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+#[derive(Default)]
+pub(crate) struct Administrator {
+    queue: Mutex<Queue>,
+    bell: Condvar,
+}
+
+#[derive(Default)]
+struct Queue {
+    works: VecDeque<Work>,
+    is_closed: bool,
+}
+
+impl Administrator {
+    /// Has something done in its turn, and waits for what comes of it.
+    pub async fn turn<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, Error>> + Send + 'static,
+    ) -> Result<T, Error> {
+        let (sender, receiver) = oneshot::channel();
+        let work = async move {
+            // Who has left does not hear of it.
+            _ = sender.send(work.await);
+        };
+        self.push(Box::pin(work), MOST)?;
+        receiver.await.unwrap_or(Err(Error::Stopping))
+    }
+
+    /// Has something done that belongs to what was done before, however much waits.
+    pub fn follow_up(&self, work: impl Future<Output = ()> + Send + 'static) {
+        // A node that stops leaves it to the next start.
+        _ = self.push(Box::pin(work), usize::MAX);
+    }
+
+    fn push(&self, work: Work, most: usize) -> Result<(), Error> {
+        let mut queue = lock(&self.queue);
+        if queue.is_closed {
+            return Err(Error::Stopping);
+        }
+        if queue.works.len() >= most {
+            return Err(Error::Overloaded);
+        }
+        queue.works.push_back(work);
+        drop(queue);
+        self.bell.notify_one();
+        Ok(())
+    }
+
+    /// The administrator's life, until it is closed.
+    pub fn run(&self) {
+        while let Some(work) = self.next() {
+            block_on(work);
+        }
+    }
+
+    fn next(&self) -> Option<Work> {
+        let mut queue = lock(&self.queue);
+        while !queue.is_closed && queue.works.is_empty() {
+            queue = self.bell.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        }
+        if queue.is_closed { None } else { queue.works.pop_front() }
+    }
+
+    /// Nothing is taken any more. Who waits hears that the node stops.
+    pub fn close(&self) {
+        let mut queue = lock(&self.queue);
+        queue.is_closed = true;
+        let dropped = std::mem::take(&mut queue.works);
+        drop(queue);
+        self.bell.notify_all();
+        // What they hold may look at the queue while it goes.
+        drop(dropped);
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
+mod tests {
+    use std::sync::Arc;
+    use std::task::{Context, Waker};
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn what_was_begun_is_done_although_its_caller_has_left() {
+        let administrator = Arc::new(Administrator::default());
+        let (sender, done) = std::sync::mpsc::channel();
+        let mut turn = Box::pin(administrator.turn(async move {
+            sender.send("done").unwrap();
+            Ok(())
+        }));
+        assert!(turn.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        drop(turn);
+        let works = Arc::clone(&administrator);
+        let thread = thread::spawn(move || works.run());
+        assert_eq!(done.recv().unwrap(), "done");
+        administrator.close();
+        thread.join().unwrap();
+        assert_eq!(block_on(administrator.turn(async { Ok(()) })), Err(Error::Stopping));
+    }
+
+    #[test]
+    fn changes_that_wait_are_bounded_and_hear_of_the_end() {
+        let administrator = Administrator::default();
+        let mut context = Context::from_waker(Waker::noop());
+        let mut first = Box::pin(administrator.turn(async { Ok(()) }));
+        assert!(first.as_mut().poll(&mut context).is_pending());
+        for _ in 1..MOST {
+            assert!(Box::pin(administrator.turn(async { Ok(()) })).as_mut().poll(&mut context).is_pending());
+        }
+        assert_eq!(block_on(administrator.turn(async { Ok(()) })), Err(Error::Overloaded));
+        administrator.close();
+        assert_eq!(block_on(first), Err(Error::Stopping));
+    }
+}
