@@ -17,6 +17,9 @@ pub(crate) fn read(text: &str) -> Option<u64> {
     let [hour, minute, second] = numbers(time, ':', [2, 2, 2])?;
     let (nanos, rest) = fraction(rest)?;
     let offset = offset_minutes(rest)?;
+    if second > 60 {
+        return None;
+    }
     let is_leap = second == 60;
     let [month, day, hour, minute] = [month, day, hour, minute].map(|number| number as i8);
     let local = DateTime::new(year as i16, month, day, hour, minute, second.min(59) as i8, 0).ok()?;
@@ -113,6 +116,8 @@ mod tests {
             "2026-13-01T00:00:00Z",
             "2026-02-30T00:00:00Z",
             "2026-12-24T24:00:00Z",
+            "2026-12-24T18:00:61Z",
+            "2026-12-24T18:00:99Z",
             "2026-12-24T18:00:00.Z",
             "2026-12-24T18:00:00+24:00",
             "2026-12-24T18:00:00+1:00",
