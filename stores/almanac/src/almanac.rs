@@ -245,12 +245,21 @@ impl Shared {
         lock(&self.reach).is_some()
     }
 
-    /// Notes how far the journal reaches. If that fails, less will be missed should it be lost, and nothing else.
+    /// Notes durably how far the journal reaches. If that fails, less will be missed should it be lost, and nothing else.
     pub fn note_reach(&self, reached: Reached) {
-        let mut reach = lock(&self.reach);
-        let Some(reach) = reach.as_mut().filter(|reach| reach.noted() != reached) else { return };
-        if reached.sequence >= reach.noted().sequence && reach.write(reached).is_ok() {
-            self.noted_segment.store(reached.segment, Ordering::Relaxed);
+        let draft = lock(&self.reach).as_mut().and_then(|reach| reach.draft(reached).ok()).flatten();
+        // Synced without the lock, so that commits can note what they have done meanwhile.
+        if let Some(draft) = draft.filter(|draft| draft.sync().is_ok()) {
+            lock(&self.reach).as_mut().expect("it was just there").settle(&draft);
+            self.noted_segment.fetch_max(reached.segment, Ordering::Relaxed);
+        }
+    }
+
+    /// Notes how far the journal reaches, for the case that this process is killed: a write of a few bytes and no sync.
+    pub fn note_reach_lightly(&self, reached: Reached) {
+        if let Some(reach) = lock(&self.reach).as_mut() {
+            // It only vouches for what is there. What it says is said again by the next one.
+            _ = reach.note(reached);
         }
     }
 
@@ -283,10 +292,12 @@ impl Shared {
         if self.config.sync == Sync::Always {
             journal.sync().map_err(|error| self.poison(format!("the journal could not be synced: {error}")))?;
         }
-        // A segment that is begun will be missed if it goes, whatever happens next.
         let reached = journal.reached();
         if reached.segment != self.noted_segment.load(Ordering::Relaxed) {
+            // A segment that is begun will be missed if it goes, whatever happens next.
             self.note_reach(reached);
+        } else {
+            self.note_reach_lightly(reached);
         }
         let mut state = lock(&self.state);
         state.apply(journal.payload(), &self.blocks).map_err(|error| self.apply_failed(error))?;
@@ -379,6 +390,7 @@ impl Store for Almanac {
             shared.record(&mut journal, |to| write_claim(shard, fence, to))?;
             // Whoever was granted a fence relies on it that no later one is the same.
             journal.sync().map_err(|error| shared.poison(format!("the journal could not be synced: {error}")))?;
+            shared.note_reach_lightly(journal.reached());
         }
         Ok(claim)
     }

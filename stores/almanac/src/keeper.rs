@@ -202,7 +202,9 @@ impl Shared {
         let Some((file, sequence)) = lock(&self.journal).unsynced() else { return Ok(()) };
         match file.sync() {
             Ok(()) => {
-                lock(&self.journal).note_synced(sequence);
+                let mut journal = lock(&self.journal);
+                journal.note_synced(sequence);
+                self.note_reach_lightly(journal.reached());
                 Ok(())
             }
             Err(error) => Err(self.poison(format!("the journal could not be synced: {error}"))),

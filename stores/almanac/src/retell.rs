@@ -75,6 +75,8 @@ impl Shared {
         drop(rows);
         told?;
         journal.sync().map_err(|error| self.poison(format!("the journal could not be synced: {error}")))?;
+        // From the next manifest on, all recent rows are in these segments alone.
+        self.note_reach(journal.reached());
         let (idle, runs): (Vec<_>, Vec<_>) = runs.into_iter().partition(|(_, shelved)| shelved.living() == 0);
         let manifest = Manifest {
             sequence,
@@ -106,7 +108,7 @@ impl Shared {
         let reached = lock(&self.journal).reached();
         if let Some(reach) = lock(&self.reach).as_mut() {
             // If it cannot be written, the loss is told again at the next opening.
-            _ = reach.write(reached);
+            _ = reach.begin_anew(reached);
         }
     }
 }

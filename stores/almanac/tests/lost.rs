@@ -6,7 +6,7 @@
 mod stage;
 
 use punctual_almanac::inspect::check;
-use punctual_almanac::{Almanac, Config, Disk, OpenError, SimulatedDisk};
+use punctual_almanac::{Almanac, Call, Config, Disk, Fault, OpenError, SimulatedDisk};
 use punctual_core::store::Store;
 
 use stage::model::Model;
@@ -116,9 +116,8 @@ fn whatever_happens_to_a_segment_of_an_almanac_that_was_closed_is_noticed() {
 }
 
 #[test]
-fn whatever_happens_to_a_segment_of_an_almanac_that_was_killed_is_noticed_a_round_of_the_keeper_later() {
+fn whatever_happens_to_a_segment_of_an_almanac_that_was_killed_is_noticed() {
     let (scene, almanac) = journal();
-    almanac.tend().unwrap();
     let killed = scene.disk.copy();
     for name in &segments(&killed) {
         for (way, spoil) in WAYS {
@@ -131,15 +130,58 @@ fn whatever_happens_to_a_segment_of_an_almanac_that_was_killed_is_noticed_a_roun
 }
 
 #[test]
-fn the_latest_segment_is_missed_as_soon_as_it_was_begun() {
-    let (scene, almanac) = journal();
-    let killed = scene.disk.copy();
-    let last = segments(&killed).pop().unwrap();
-    for (way, spoil) in WAYS.iter().filter(|(way, _)| *way != "half wiped") {
-        let disk = killed.copy();
-        spoil(&disk, &last);
-        is_missed(&scene, &disk, &format!("{last} {way}"));
+fn every_confirmed_record_of_an_almanac_that_was_killed_is_missed() {
+    let mut scene = Scene::new(6, Config { journal: 1 << 20, memory: 4 << 20, ..tiny() });
+    let almanac = scene.open();
+    for number in 0..40 {
+        scene.change(&almanac, vec![insert(number, 100)]).unwrap();
+        let disk = scene.disk.copy();
+        let last = segments(&disk).pop().unwrap();
+        let mut bytes = disk.read(&last).unwrap();
+        let end = bytes.iter().rposition(|byte| *byte != 0).unwrap();
+        // A byte of the last record's body.
+        bytes[end - 10..=end].fill(0);
+        disk.overwrite(&last, &bytes);
+        is_missed(&scene, &disk, &format!("record {number}"));
     }
+    drop(almanac);
+}
+
+#[test]
+fn the_latest_segment_is_missed_after_a_power_loss_as_soon_as_it_was_begun() {
+    let (scene, almanac) = journal();
+    for seed in 0..10 {
+        let after_power_loss = scene.disk.crash(seed);
+        let last = segments(&after_power_loss).pop().unwrap();
+        for (way, spoil) in WAYS.iter().filter(|(way, _)| *way != "half wiped") {
+            let disk = after_power_loss.copy();
+            spoil(&disk, &last);
+            is_missed(&scene, &disk, &format!("{last} {way}"));
+        }
+    }
+    drop(almanac);
+}
+
+#[test]
+fn a_note_that_cannot_be_written_hinders_nobody() {
+    let mut scene = Scene::new(8, Config { journal: 1 << 20, memory: 4 << 20, ..tiny() });
+    let almanac = scene.open();
+    for call in [Call::Write, Call::Sync] {
+        let kind = std::io::ErrorKind::Other;
+        scene.disk.fail(Fault { call, name_contains: "reach", after: 0, kind, lasting: true });
+    }
+    for number in 0..60 {
+        scene.change(&almanac, vec![insert(number, 300)]).unwrap();
+    }
+    almanac.tend().unwrap();
+    assert!(scene.disk.failures() > 60, "it was tried");
+    assert_eq!(almanac.hardship(), None);
+    for seed in 0..10 {
+        let again = on(&scene, scene.disk.copy().crash(seed), false).try_open().unwrap();
+        assert!(scene.read(&again).unwrap() == scene.model);
+    }
+    let (killed, possible) = (scene.disk.copy(), [scene.model.clone()]);
+    drop(scene.resume(killed, &possible));
     drop(almanac);
 }
 
