@@ -19,6 +19,8 @@ fn small() -> Config {
 
 fn start(disk: Arc<dyn Disk>, shards: u16) -> Node {
     let almanac = Almanac::open(disk, small(), Arc::new(SystemClock)).unwrap();
+    // So that what is to be set aside for a full disk is there before the first commit.
+    almanac.tend().unwrap();
     Node::start(config(shards), Arc::new(almanac), Arc::new(SystemClock)).unwrap()
 }
 

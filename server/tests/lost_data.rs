@@ -72,6 +72,30 @@ fn a_journal_that_lost_a_segment_is_refused_and_forced_says_what_is_lost() {
     server.get("/readyz").expect(200);
 }
 
+#[test]
+fn a_store_that_lost_its_note_of_how_far_it_went_is_refused_and_forced_has_all_its_tasks() {
+    let mut server = killed();
+    fs::remove_file(server.data().join("almanac/reach")).unwrap();
+    is_refused(&mut server, "reach is damaged");
+    let mut forced = forced(&server);
+    forced.wait_for("How far the journal went is not known");
+    forced.get("/v1/tasks/t/19").expect(200);
+    forced.stop();
+    server.start_again();
+    server.get("/v1/tasks/t/19").expect(200);
+}
+
+#[test]
+fn a_killed_server_whose_last_records_are_wiped_is_refused() {
+    let mut server = killed();
+    let segment = latest_segment(&server.data());
+    let mut bytes = fs::read(&segment).unwrap();
+    let end = bytes.iter().rposition(|byte| *byte != 0).unwrap();
+    bytes[end - 200..=end].fill(0);
+    fs::write(&segment, bytes).unwrap();
+    is_refused(&mut server, "were on disk");
+}
+
 fn modes_below(directory: &Path) -> Vec<(String, u32)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory).unwrap().map(Result::unwrap) {

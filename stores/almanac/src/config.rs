@@ -53,7 +53,8 @@ pub struct Config {
     /// Whether there was an almanac in this directory before, so that an empty one has lost it.
     pub must_exist: bool,
     /// Whether it is opened although records of the journal are lost that were confirmed, without these and all
-    /// that came after them; also if it must exist and does not. [`Almanac::losses`](crate::Almanac::losses) says what that was.
+    /// that came after them; also if it must exist and does not, or if how far its journal went is not known any more.
+    /// [`Almanac::losses`](crate::Almanac::losses) says what that was.
     pub accepts_loss: bool,
 }
 

@@ -4,7 +4,7 @@ use std::io;
 
 use punctual_core::store::StoreError;
 
-use crate::journal::SegmentFile;
+use crate::journal::{SegmentFile, reach};
 
 /// Why an almanac did not open.
 #[derive(Debug, thiserror::Error)]
@@ -54,7 +54,7 @@ impl OpenError {
     pub fn is_loss(&self) -> bool {
         match self {
             OpenError::Gone { .. } => true,
-            OpenError::Damaged(damage) => SegmentFile::is_one(&damage.file),
+            OpenError::Damaged(damage) => SegmentFile::is_one(&damage.file) || damage.file == reach::NAME,
             _ => false,
         }
     }

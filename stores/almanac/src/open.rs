@@ -34,7 +34,7 @@ pub(crate) fn open(disk: Arc<dyn Disk>, config: Config, clock: Arc<dyn Clock>) -
     let names = disk.list().map_err(OpenError::io("the directory cannot be listed"))?;
     let mut losses = Vec::new();
     let manifest = load_or_begin(&*disk, &names, &config, &mut losses)?;
-    let reach = read_reach(&*disk, &manifest)?;
+    let reach = read_reach(&*disk, &manifest, &config, &mut losses)?;
 
     let blocks = Blocks::new(config.blocks() as u64);
     let reached = reach.as_ref().map(Reach::noted);
@@ -73,17 +73,33 @@ pub(crate) fn open(disk: Arc<dyn Disk>, config: Config, clock: Arc<dyn Clock>) -
     })
 }
 
-/// How far the journal is known to reach; none if the manifest is of a version that does not know.
-fn read_reach(disk: &dyn Disk, manifest: &Manifest) -> Result<Option<Reach>, OpenError> {
-    let reach = Reach::read(disk)?;
-    if reach.is_none() && manifest.has_reach {
-        let what = "it is missing, though the manifest says that there is one".to_owned();
-        return Err(Damage { file: reach::NAME.to_owned(), offset: 0, what }.into());
+/// How far the journal is known to reach; none if the manifest is of a version that does not know, or if that is lost and
+/// done without.
+fn read_reach(
+    disk: &dyn Disk,
+    manifest: &Manifest,
+    config: &Config,
+    losses: &mut Vec<String>,
+) -> Result<Option<Reach>, OpenError> {
+    let damage = match Reach::read(disk) {
+        Ok(None) if manifest.has_reach => {
+            let what = "it is missing, though the manifest says that there is one".to_owned();
+            Damage { file: reach::NAME.to_owned(), offset: 0, what }
+        }
+        Err(OpenError::Damaged(damage)) => damage,
+        read => return read,
+    };
+    if !config.accepts_loss {
+        return Err(damage.into());
     }
-    Ok(reach)
+    let Damage { file, what, .. } = damage;
+    losses.push(format!(
+        "{file}: {what}. How far the journal went is not known: if records were lost from its end, they are not missed"
+    ));
+    Ok(None)
 }
 
-/// Begins to note it. An almanac of an older version goes without on a disk that has no room for it.
+/// Begins to note it. An almanac of an older version, or one that has lost it, goes without on a disk that has no room.
 fn begin_reach(disk: &dyn Disk, reached: Reached) -> Result<Option<Reach>, OpenError> {
     match Reach::create(disk, reached).and_then(|reach| disk.sync().map(|()| reach)) {
         Ok(reach) => Ok(Some(reach)),

@@ -241,9 +241,12 @@ fn all_damage_of_a_journal_is_listed_and_not_only_the_first() {
 fn a_torn_tail_is_no_damage_and_worth_a_word() {
     let disk = SimulatedDisk::new(1);
     let mut worked = Worked::new(Arc::new(disk.clone()), Config { segment: 256 << 10, journal: 1 << 20, ..tiny() });
-    worked.commit(5);
-    // As if the process had been killed: without the mark that closing leaves.
+    worked.commit(4);
+    let noted = disk.read("reach").unwrap();
+    worked.commit(1);
+    // As if the process had been killed while it wrote the last record: before it noted that it was on disk.
     let torn = disk.copy();
+    torn.overwrite("reach", &noted);
     let (segment, end) = segments(&torn).pop().unwrap();
     torn.flip(&segment, end - 1, 0);
     let report = checked(&torn);

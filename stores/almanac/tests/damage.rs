@@ -135,6 +135,11 @@ fn a_flipped_bit_in_one_copy_of_a_segments_head_is_survived_and_in_both_is_an_er
     }
 }
 
+/// As if the process had been killed while it wrote the last record: before it noted that it was on disk.
+fn unconfirmed(disk: &SimulatedDisk, before: &SimulatedDisk) {
+    disk.overwrite("reach", &before.read("reach").unwrap());
+}
+
 #[test]
 fn a_torn_tail_is_cut_silently() {
     let (mut scene, almanac) = journal_of(12);
@@ -145,7 +150,11 @@ fn a_torn_tail_is_cut_silently() {
     let old = before.0.read(&name).unwrap();
     for torn in last.begin..=last.end {
         let mix = [&bytes[..torn], &old[torn..]].concat();
-        let found = open_spoilt(&scene, |disk| disk.overwrite(&name, &mix)).unwrap();
+        let torn_off = |disk: &SimulatedDisk| {
+            disk.overwrite(&name, &mix);
+            unconfirmed(disk, &before.0);
+        };
+        let found = open_spoilt(&scene, torn_off).unwrap();
         // The last bytes of a record may be zeros, which were there before.
         let whole = mix == bytes;
         assert!(found == if whole { scene.model.clone() } else { before.1.clone() }, "torn at {torn} of {last:?}");
@@ -155,13 +164,14 @@ fn a_torn_tail_is_cut_silently() {
 #[test]
 fn an_almanac_goes_on_after_a_torn_tail_and_what_was_cut_never_comes_back() {
     let (mut scene, almanac) = journal_of(12);
-    let before = scene.model.clone();
+    let (then, before) = (scene.disk.copy(), scene.model.clone());
     scene.change(&almanac, vec![insert(50, 600)]).unwrap();
     let (name, mut bytes) = segments(&scene.disk).pop().unwrap();
     let last = *records(&bytes).last().unwrap();
     bytes[last.end - 9] ^= 1;
     scene.disk = scene.disk.copy();
     scene.disk.overwrite(&name, &bytes);
+    unconfirmed(&scene.disk, &then);
     scene.model = before;
     let again = scene.open();
     scene.compare(&again);

@@ -185,18 +185,44 @@ fn a_note_that_cannot_be_written_hinders_nobody() {
     drop(almanac);
 }
 
+/// What can happen to the note itself.
+const NOTE_WAYS: [fn(&SimulatedDisk); 3] = [
+    |disk| disk.remove("reach").unwrap(),
+    |disk| disk.overwrite("reach", &[]),
+    |disk| disk.overwrite("reach", &[7; 1_536]),
+];
+
 #[test]
 fn a_note_of_how_far_the_journal_reaches_must_be_there() {
     let (scene, almanac) = journal();
     drop(almanac);
-    for spoil in
-        [|disk: &SimulatedDisk| disk.remove("reach").unwrap(), |disk: &SimulatedDisk| disk.overwrite("reach", &[])]
-    {
+    for spoil in NOTE_WAYS {
         let disk = scene.disk.copy();
         spoil(&disk);
         let error = on(&scene, disk.copy(), false).refusal();
         assert!(matches!(&error, OpenError::Damaged(damage) if damage.file == "reach"), "{error}");
+        assert!(error.is_loss(), "it would open without");
         assert!(!check(&disk, &mut |_| ()).unwrap().damage.is_empty());
+    }
+}
+
+#[test]
+fn a_note_whose_loss_is_accepted_is_begun_anew_and_nothing_else_is_lost() {
+    let (scene, almanac) = journal();
+    drop(almanac);
+    for spoil in NOTE_WAYS {
+        let disk = scene.disk.copy();
+        spoil(&disk);
+        let forced = on(&scene, disk, true);
+        let almanac = forced.try_open().unwrap();
+        let losses = almanac.losses();
+        assert!(losses.len() == 1 && losses[0].contains("How far the journal went is not known"), "{losses:?}");
+        assert!(scene.read(&almanac).unwrap() == scene.model);
+        drop(almanac);
+        assert_eq!(check(&forced.disk, &mut |_| ()).unwrap().damage, []);
+        let again = on(&scene, forced.disk.copy(), false).try_open().unwrap();
+        assert_eq!(again.losses(), [""; 0]);
+        assert!(scene.read(&again).unwrap() == scene.model);
     }
 }
 
