@@ -1,4 +1,5 @@
-//! The archive: where finished tasks go when their topic has kept them for its time.
+//! The archive: where finished tasks go when their topic has kept them for its time, or earlier, the oldest first and a
+//! little at a time, while the store is short of room: what is archived gives its room back.
 //!
 //! **Invariant**: a task is removed from the history only after the archive has said that it has it. So if
 //! the node dies between the two, or the removal fails, the archive gets the task again: once
@@ -65,6 +66,13 @@ const PAGE: usize = 512;
 
 /// How many bytes of bodies are handed over at once, roughly.
 const PAGE_BYTES: usize = 16 << 20;
+
+/// The same while the store is short of room. The archive may be on the same disk, and what it has taken is
+/// removed before it is given more.
+const LITTLE: usize = 1 << 20;
+
+/// How long it is waited between two pages while the store is short of room, so that it can notice that it is not any more.
+const PACE: Duration = Duration::from_millis(100);
 
 /// How many bodies are read at once.
 const BODIES: usize = 32;
@@ -141,6 +149,15 @@ struct Archivist<'a> {
     cursors: BTreeMap<(ShardId, Millis), Position>,
 }
 
+/// What is archived of the history.
+#[derive(Clone, Copy)]
+enum Due {
+    /// What was kept for its time.
+    InTime,
+    /// All that is there.
+    Now,
+}
+
 /// A page of the history.
 struct Page {
     tasks: Vec<TaskView>,
@@ -159,7 +176,10 @@ impl Archivist<'_> {
         periods.dedup();
         let mut outcome = Ok(());
         for (shard, _) in self.shared.shards() {
-            let archived = periods.iter().try_for_each(|period| self.archive_shard(shard, *period));
+            let archived = periods.iter().try_for_each(|period| {
+                self.archive_shard(shard, *period)?;
+                self.make_room(shard, *period)
+            });
             match archived {
                 Ok(()) => {}
                 // The others go on.
@@ -192,14 +212,8 @@ impl Archivist<'_> {
 
     fn archive_shard(&mut self, shard: ShardId, period: Millis) -> Result<(), Trouble> {
         loop {
-            // What is archived from a shard that is not here could not be removed, and would be archived again.
-            self.shared.inbox(shard).ready()?;
-            let from = self.cursors.get(&(shard, period)).copied().unwrap_or(Position::START);
-            let page = self.read(shard, period, from).map_err(|error| self.shared.read_failed(&error))?;
-            if !page.tasks.is_empty() {
-                self.hand_over(&page.tasks)?;
-                self.remove(shard, &page.tasks)?;
-            }
+            let from = self.cursor(shard, period);
+            let page = self.archive_page(shard, period, from, Due::InTime)?;
             self.cursors.insert((shard, period), page.next);
             if page.is_last {
                 return Ok(());
@@ -207,10 +221,47 @@ impl Archivist<'_> {
         }
     }
 
-    /// The next finished tasks of the topics that keep them for this time, if that is over.
-    fn read(&self, shard: ShardId, period: Millis, from: Position) -> Result<Page, StoreError> {
+    /// Archives what could still be kept, as long as the store is short of room.
+    fn make_room(&mut self, shard: ShardId, period: Millis) -> Result<(), Trouble> {
+        // The cursor stays: it must not pass by what finishes before it and is durable later.
+        let mut from = self.cursor(shard, period);
+        while self.shared.lacks_room() {
+            let page = self.archive_page(shard, period, from, Due::Now)?;
+            if page.is_last {
+                return Ok(());
+            }
+            from = page.next;
+            if !page.tasks.is_empty() && !self.shared.closing.sleep(PACE) {
+                return Err(Trouble::Stopping);
+            }
+        }
+        Ok(())
+    }
+
+    fn cursor(&self, shard: ShardId, period: Millis) -> Position {
+        self.cursors.get(&(shard, period)).copied().unwrap_or(Position::START)
+    }
+
+    /// Archives one page from a position on, and removes it.
+    fn archive_page(&self, shard: ShardId, period: Millis, from: Position, due: Due) -> Result<Page, Trouble> {
+        // What is archived from a shard that is not here could not be removed, and would be archived again.
+        self.shared.inbox(shard).ready()?;
+        let page = self.read(shard, period, from, due).map_err(|error| self.shared.read_failed(&error))?;
+        if !page.tasks.is_empty() {
+            self.hand_over(&page.tasks)?;
+            self.remove(shard, &page.tasks)?;
+        }
+        Ok(page)
+    }
+
+    /// The next finished tasks of the topics that keep them for this time, if they are due.
+    fn read(&self, shard: ShardId, period: Millis, from: Position, due: Due) -> Result<Page, StoreError> {
         let now = self.handle.now();
-        let until = match now.as_millis().checked_sub(period.0) {
+        let (kept, most) = match due {
+            Due::InTime => (period, PAGE_BYTES),
+            Due::Now => (Millis::ZERO, LITTLE),
+        };
+        let until = match now.as_millis().checked_sub(kept.0) {
             Some(until) => Timestamp::from_millis(until + 1),
             None => Timestamp::ZERO,
         };
@@ -222,7 +273,7 @@ impl Archivist<'_> {
         let is_meant = |row: &&Row| self.periods.get(row.key.topic()) == Some(&period);
         let mut bytes = 0;
         for rows in rows.chunks(BODIES) {
-            if bytes >= PAGE_BYTES {
+            if bytes >= most {
                 page.is_last = false;
                 break;
             }

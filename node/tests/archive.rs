@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use punctual_core::store::Bodies;
 use punctual_core::view::{Kept, Listing, TaskView};
-use punctual_core::{Ending, Form, Millis, Selected, Standing, TopicSettings};
+use punctual_core::{Ending, Form, Millis, Selected, Standing, Task, TopicSettings};
 use punctual_node::{Archive, Handle, Node, NodeConfig};
 use stage::{Stage, config, eventually, finish, name, next, task};
 
@@ -161,6 +161,37 @@ async fn nothing_is_removed_while_the_archive_fails() {
     eventually("all are archived", async || shelf.ids() == ["1", "2", "3"]).await;
     eventually("and removed", async || history(&handle).await.is_empty()).await;
     eventually("the failure is over", async || handle.stats().archive.unwrap().last_error.is_none()).await;
+}
+
+#[tokio::test]
+async fn as_long_as_the_store_has_no_room_tasks_are_archived_before_their_time() {
+    let (config, shelf) = archiving(1);
+    let Stage { handle, store, node: _node, .. } = Stage::with(config);
+    let large = "x".repeat(600 << 10);
+    for id in ["1", "2", "3", "4"] {
+        handle.schedule(Task::new(name("orders"), large.clone()).id(name(id))).await.unwrap();
+    }
+    for _ in 0..3 {
+        finish(&handle, next(&handle, "orders").await.lease).await;
+    }
+    let_it_pass(&handle).await;
+    assert_eq!((shelf.ids().len(), history(&handle).await.len()), (0, 3), "nothing goes before its time");
+    shelf.is_broken.store(true, Ordering::SeqCst);
+    store.faults().fill("the disk is full");
+    eventually("it was tried", async || handle.stats().archive.unwrap().failures > 0).await;
+    assert_eq!(history(&handle).await.len(), 3, "nothing is removed that is not archived");
+    shelf.is_broken.store(false, Ordering::SeqCst);
+    eventually("all are archived", async || shelf.ids() == ["1", "2", "3"]).await;
+    eventually("and removed", async || history(&handle).await.is_empty()).await;
+    // What finishes meanwhile is not lost either.
+    finish(&handle, next(&handle, "orders").await.lease).await;
+    eventually("it is archived", async || shelf.ids() == ["1", "2", "3", "4"]).await;
+
+    eventually("and removed", async || history(&handle).await.is_empty()).await;
+    store.faults().heal();
+    complete(&handle, "orders", "5").await;
+    let_it_pass(&handle).await;
+    assert_eq!((shelf.ids().len(), history(&handle).await), (4, vec!["5".to_owned()]), "there is room again");
 }
 
 #[tokio::test]

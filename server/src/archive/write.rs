@@ -168,7 +168,9 @@ impl Archive for Archivist {
     fn take(&self, tasks: &[TaskView]) -> Result<(), String> {
         self.write(tasks).map_err(|error| {
             let fix = match error.kind() {
-                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "; make room there",
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                    "; make room there, or let it be on another disk than the store"
+                }
                 _ => "",
             };
             let what = format!("the archive {} cannot be written: {error}{fix}", self.directory.display());
