@@ -56,6 +56,7 @@ impl World {
     /// A step outside of the node, with nobody waiting, committed at once.
     fn last_step(&mut self, index: usize, shard: ShardId, ask: Vec<Request<Tag>>) -> Option<Vec<(Tag, Reply)>> {
         let now = self.nodes[index].now(self.moment);
+        let truth = self.nodes[index].truth(self.moment);
         let seat = self.nodes[index].seat(shard)?;
         let output = seat.shard.step(now, ask, &self.store, &mut Board::default()).ok()?;
         let record = StepRecord {
@@ -65,7 +66,7 @@ impl World {
             step: output.step,
             now: seat.shard.now(),
             clock: now,
-            truth: Some(now),
+            truth,
             requests: Vec::new(),
             read_at: BTreeMap::new(),
             answers: BTreeMap::new(),

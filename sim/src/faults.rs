@@ -49,6 +49,7 @@ impl World {
                 self.nodes[index].now(self.moment);
                 self.nodes[index].clock.drift(self.moment, ppm);
                 self.nodes[index].right_from = Moment::MAX;
+                self.be_noticed(index);
             }
             Fault::FailedCommit => {
                 let fate = match self.rng.below(3) {
@@ -88,7 +89,7 @@ impl World {
         self.nodes[index].now(self.moment);
         self.nodes[index].right_from = Moment::MAX;
         self.nodes[index].clock.step(self.moment, by);
-        // Somebody notices, sooner or later, and sets it right; some start the node anew.
+        // Some correct it at once, by half or all of it; some start the node anew.
         if self.rng.percent(50) {
             let error = self.nodes[index].clock.error(self.moment);
             self.nodes[index].clock.step(self.moment, -error / 2);
@@ -99,6 +100,29 @@ impl World {
         }
         if self.rng.percent(30) {
             self.crash(index);
+        }
+        self.be_noticed(index);
+    }
+
+    /// Usually somebody notices a clock that is wrong, sooner or later. Without that a step would be the last that is
+    /// known of a clock: nothing that the node believes from then on could be held against the right time.
+    fn be_noticed(&mut self, index: usize) {
+        if self.rng.percent(70) {
+            let after = self.rng.magnitude(1_000, 60 * MINUTE);
+            self.after(after, Event::SetRight(index));
+        }
+    }
+
+    /// Somebody has noticed, unless the clock has been set right meanwhile.
+    pub(crate) fn notice_clock(&mut self, index: usize) {
+        let node = &mut self.nodes[index];
+        if node.right_from == Moment::MAX {
+            say!(self.trace, "* the clock of node {index} is set right");
+            self.census.count("clocks set right");
+            if node.up {
+                node.now(self.moment);
+            }
+            self.set_clock_right(index);
         }
     }
 

@@ -183,7 +183,7 @@ impl Node {
     }
 
     /// The time that it must believe, where that is known.
-    fn truth(&self, moment: Moment) -> Option<Timestamp> {
+    pub fn truth(&self, moment: Moment) -> Option<Timestamp> {
         (moment >= self.right_from).then(|| right_time(moment))
     }
 

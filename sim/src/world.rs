@@ -42,6 +42,8 @@ pub(crate) enum Event {
     Done(u64),
     /// A node's clock that was wrong for a moment by so much is right again.
     EndBlip(usize, i64),
+    /// Somebody notices that a node's clock is wrong, and sets it right.
+    SetRight(usize),
     /// Something goes wrong.
     Fault,
     /// The store answers again.
@@ -159,9 +161,7 @@ impl World {
     }
 
     fn begin(&mut self) {
-        for node in 0..self.nodes.len() {
-            self.happen(Event::Start(node));
-        }
+        // Before the nodes start: what a process believes of its clock is settled when it does.
         match self.sabotage {
             Some(Sabotage::ForgetCommit { after }) => self.store.forget_after(after),
             Some(Sabotage::ForgetTallies) => self.store.forget_tallies(),
@@ -170,6 +170,9 @@ impl World {
             Some(Sabotage::LatchedTime) => self.nodes.iter_mut().for_each(|node| node.latched = true),
             Some(Sabotage::LateTimers { by }) => self.nodes.iter_mut().for_each(|node| node.late = by),
             _ => {}
+        }
+        for node in 0..self.nodes.len() {
+            self.happen(Event::Start(node));
         }
         let mut demands = self.workload.settings();
         demands.extend(self.workload.hoard(self.profile.hoard).into_iter().map(|demand| demand.after(2_000)));
@@ -222,6 +225,7 @@ impl World {
             Event::Effect(commit) => self.effect(commit),
             Event::Done(commit) => self.done(commit),
             Event::EndBlip(node, by) => self.end_blip(node, by),
+            Event::SetRight(node) => self.notice_clock(node),
             Event::Fault => self.fault(),
             Event::Heal => self.store.heal(),
             Event::Hurry => self.slowness = 0,
