@@ -8,8 +8,8 @@ use punctual_core::store::{Bodies, Key, Position};
 use punctual_core::view::{self, Kept, Listing, Wanted};
 use punctual_core::{
     Answer, Binding, Command, Ending, Form, Matching, Millis, Overflow, Pattern, QueueSettings, Reason, Refused,
-    Reschedule, Schedule, Scope, Selected, ShardConfig, Shift, Standing, Sweep, SweepAction, Swept, Task, TimeRange,
-    TopicSettings,
+    Reschedule, RowId, Schedule, Scope, Selected, ShardConfig, Shift, Standing, Sweep, SweepAction, Swept, Task,
+    TimeRange, TopicSettings,
 };
 
 fn bury(center: &mut Center, id: &str) {
@@ -267,16 +267,42 @@ fn replaying_into_a_full_queue_is_refused_and_changes_nothing() {
 }
 
 #[test]
-fn a_replay_says_if_a_full_queue_pushed_it_out_at_once() {
+fn a_dead_letter_that_is_brought_back_pushes_out_nothing() {
     let mut center = Center::new();
     small(&mut center, Overflow::DropOldest);
     center.schedule(task("b", 0).priority(100_000));
+    let early = center.schedule(task("early", 1_000)).number;
     center.schedule(task("a", 0));
-    assert!(matches!(center.standing("b"), Some(Standing::Dead { reason: Reason::PushedOut, .. })));
+    let dead = center.standing("b");
+    assert!(matches!(dead, Some(Standing::Dead { reason: Reason::PushedOut, .. })));
     center.pass(5);
-    let dead = Standing::Dead { reason: Reason::PushedOut, at: at(5) };
-    assert_eq!(center.ask(Command::Replay(selected("b"))), Ok(Answer::Replayed(dead.clone())));
-    assert_eq!(center.standing("b"), Some(dead));
+    let full = Refused::QueueFull(name("t"));
+    assert_eq!(center.ask(Command::Replay(selected("b"))), Err(full.clone()));
+    let row = RowId { key: Key::task(&name("t"), &name("early")), number: early };
+    assert_eq!(center.ask(Command::Hasten { row }), Err(full));
+    assert_eq!((center.standing("b"), center.queue_counts("t")), (dead, (1, 0, 1)));
+    center.take_one();
+    center.replay("b");
+}
+
+#[test]
+fn a_sweep_that_replays_more_than_fits_says_how_many_stand() {
+    for overflow in [Overflow::Refuse, Overflow::DropOldest] {
+        let mut center = Center::new();
+        for number in 0..100 {
+            bury(&mut center, &number.to_string());
+        }
+        center.put_queue("t", QueueSettings { max_length: Some(5), overflow, ..QueueSettings::default() });
+        center.schedule(task("new", 0));
+        let matching = Matching::Dead { topic: None, queue: None, died: TimeRange::ALL };
+        for dry_run in [true, false] {
+            let sweep = Sweep { matching: matching.clone(), within: Scope::ALL, action: SweepAction::Replay, dry_run };
+            let some = Swept { matched: 100, changed: 4, too_late: 0, no_room: 96 };
+            assert_eq!(center.ask(Command::Sweep(Box::new(sweep))), Ok(Answer::Swept(some)), "{overflow:?} {dry_run}");
+        }
+        assert_eq!(center.queue_counts("t"), (5, 0, 96));
+        assert_eq!(center.take_ids(), ["0", "1", "2", "3", "new"]);
+    }
 }
 
 #[test]

@@ -149,7 +149,7 @@ impl Order {
     }
 }
 
-/// What gives way when a queue is full.
+/// What gives way to what is new when a queue is full. What is replayed finds no room then, whatever it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]

@@ -224,7 +224,7 @@ pub struct Rescheduled {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Replayed {
-    /// Where it stands now. A full queue whose oldest give way may have pushed it out again.
+    /// Where it stands now. Into a full queue nothing is replayed, whatever gives way there to what is new.
     pub standing: Standing,
 }
 

@@ -113,8 +113,12 @@ impl Queue {
 
     /// Whether it is full and what comes then is not taken.
     pub fn refuses_newcomers(&self) -> bool {
-        let is_full = self.settings.max_length.is_some_and(|max| self.ready.len() >= max);
-        is_full && self.settings.overflow == Overflow::Refuse
+        self.is_full_with(0) && self.settings.overflow == Overflow::Refuse
+    }
+
+    /// Whether it has no room for another one if so many more come.
+    pub fn is_full_with(&self, more: u64) -> bool {
+        self.settings.max_length.is_some_and(|max| self.ready.len() + more >= max)
     }
 }
 
@@ -129,6 +133,17 @@ pub(super) enum Route {
         queue: QueueIndex,
         is_only: bool,
     },
+}
+
+impl Route {
+    /// The queues that take it now.
+    pub fn queues(self) -> Vec<QueueIndex> {
+        match self {
+            Route::Nowhere | Route::Detained { .. } => vec![],
+            Route::To(queue) => vec![queue],
+            Route::ToSeveral(queues) => queues,
+        }
+    }
 }
 
 #[derive(Debug, Default)]

@@ -60,7 +60,7 @@ impl<R> Shard<R> {
         match row.state.phase {
             Phase::Dead(_) => self.replay(slot).map(Answer::Hastened),
             Phase::Waiting if row.at > self.now => {
-                self.check_place(slot)?;
+                self.check_return(slot)?;
                 self.touch(slot);
                 let state = &mut self.desk[slot].state;
                 state.keep_delay();

@@ -1,8 +1,10 @@
 //! Taking tasks in, taking them back, and changing them while it is not too late.
 
+use std::collections::BTreeMap;
+
 use super::Shard;
 use super::desk::{Resident, Slot};
-use super::directory::{Route, TopicIndex};
+use super::directory::{Queue, Route, TopicIndex};
 use super::sweep::Outcome;
 use crate::answer::{Refused, Ruling, ScheduleOutcome, Scheduled, Standing};
 use crate::command::{Reschedule, Schedule, Shift};
@@ -103,11 +105,34 @@ impl<R> Shard<R> {
             // A new topic feeds the queue of its name.
             None => self.directory.queue_index(&task.topic).map_or(Route::Nowhere, Route::To),
         };
-        self.check_route(route)
+        self.check_route(route, Queue::refuses_newcomers)
     }
 
     /// The same for a task or delivery that is to be ready now and was not.
-    pub(super) fn check_place(&self, slot: Slot) -> Result<(), Refused> {
+    fn check_place(&self, slot: Slot) -> Result<(), Refused> {
+        self.check_route(self.place_of(slot), Queue::refuses_newcomers)
+    }
+
+    /// Whether there is room for what is brought back: a dead letter, a finished task, or what is hastened. It pushes out
+    /// nothing, whoever gives way to newcomers: of many that are brought back each would push out the one before, and
+    /// they would be dead again while the answer says that they are back.
+    pub(super) fn check_return(&self, slot: Slot) -> Result<(), Refused> {
+        self.check_route(self.place_of(slot), |queue| queue.is_full_with(0))
+    }
+
+    /// The same for one of many that are only looked at: those before it are promised their places, and it is if it
+    /// has one.
+    pub(super) fn promise_return(&self, slot: Slot, promised: &mut BTreeMap<Name, u64>) -> Result<(), Refused> {
+        let more = |queue: &Queue| promised.get(&queue.name).copied().unwrap_or(0);
+        self.check_route(self.place_of(slot), |queue| queue.is_full_with(more(queue)))?;
+        for queue in self.place_of(slot).queues() {
+            *promised.entry(self.directory.queue(queue).name.clone()).or_default() += 1;
+        }
+        Ok(())
+    }
+
+    /// Where a row goes that is ready now.
+    fn place_of(&self, slot: Slot) -> Route {
         let row = &self.desk[slot];
         let own = row.state.queue.as_ref().filter(|_| row.table != Table::History);
         let own = own.and_then(|queue| self.directory.queue_index(queue));
@@ -116,17 +141,12 @@ impl<R> Shard<R> {
             Route::ToSeveral(queues) if row.is_part() => Route::To(queues[0]),
             route => route,
         };
-        self.check_route(own.map_or_else(route, Route::To))
+        own.map_or_else(route, Route::To)
     }
 
-    fn check_route(&self, route: Route) -> Result<(), Refused> {
-        let queues = match route {
-            Route::Nowhere | Route::Detained { .. } => vec![],
-            Route::To(queue) => vec![queue],
-            Route::ToSeveral(queues) => queues,
-        };
-        let queues = queues.into_iter().map(|queue| self.directory.queue(queue));
-        match queues.filter(|queue| queue.closing.is_none()).find(|queue| queue.refuses_newcomers()) {
+    fn check_route(&self, route: Route, has_no_room: impl Fn(&Queue) -> bool) -> Result<(), Refused> {
+        let queues = route.queues().into_iter().map(|queue| self.directory.queue(queue));
+        match queues.filter(|queue| queue.closing.is_none()).find(|queue| has_no_room(queue)) {
             Some(queue) => Err(Refused::QueueFull(queue.name.clone())),
             None => Ok(()),
         }

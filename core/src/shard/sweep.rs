@@ -1,6 +1,6 @@
 //! Work on many rows: page by page, one page of each job in a step, so that nothing else waits.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::desk::Slot;
 use super::page::{Page, Wanted};
@@ -32,6 +32,8 @@ pub(super) struct Job<R> {
     swept: Swept,
     /// Deliveries that changed in the step in which they were met, when their tasks were not at hand: they come next.
     left: Vec<Key>,
+    /// What a dry run found room for, by queue: it is not there to be counted.
+    promised: BTreeMap<Name, u64>,
 }
 
 #[derive(Debug)]
@@ -66,6 +68,7 @@ impl<R> Job<R> {
             is_beyond: false,
             swept: Swept::default(),
             left: Vec::new(),
+            promised: BTreeMap::new(),
         };
         if let Some(range) = job.range() {
             job.cursor = Position::start_of(range.from);
@@ -228,7 +231,11 @@ impl<R> Shard<R> {
             Work::Sweep(sweep) => {
                 if self.was_there(slot, job) && self.matches(slot, sweep) {
                     job.swept.matched += 1;
-                    match if sweep.dry_run { self.would_change(slot, sweep) } else { self.sweep_one(slot, sweep) } {
+                    let outcome = match sweep.dry_run {
+                        true => self.would_change(slot, sweep, &mut job.promised),
+                        false => self.sweep_one(slot, sweep),
+                    };
+                    match outcome {
                         Outcome::Changed => job.swept.changed += 1,
                         Outcome::TooLate => job.swept.too_late += 1,
                         Outcome::NoRoom => job.swept.no_room += 1,
@@ -270,11 +277,11 @@ impl<R> Shard<R> {
         }
     }
 
-    fn would_change(&self, slot: Slot, sweep: &Sweep) -> Outcome {
+    fn would_change(&self, slot: Slot, sweep: &Sweep, promised: &mut BTreeMap<Name, u64>) -> Outcome {
         match sweep.action {
             SweepAction::Cancel | SweepAction::Shift(_) if !self.is_open(slot) => Outcome::TooLate,
             SweepAction::Replay if self.is_orphan(slot) => Outcome::TooLate,
-            SweepAction::Replay if self.check_place(slot).is_err() => Outcome::NoRoom,
+            SweepAction::Replay if self.promise_return(slot, promised).is_err() => Outcome::NoRoom,
             _ => Outcome::Changed,
         }
     }
@@ -338,13 +345,13 @@ impl<R> Shard<R> {
     }
 
     /// Hands a dead letter or a finished task out again, as if it were new and due now, and says where it stands
-    /// then. A dead letter goes back to its queue, a finished task to wherever its topic feeds. If there is no room
+    /// then. A dead letter goes back to its queue, a finished task to wherever its topic feeds. If that is full
     /// it stays what it is, and a delivery whose task is lost has nothing to hand out.
     pub(super) fn replay(&mut self, slot: Slot) -> Result<Standing, Refused> {
         if self.is_orphan(slot) {
             return Err(Refused::NothingThere);
         }
-        self.check_place(slot)?;
+        self.check_return(slot)?;
         self.note(slot, What::Replayed);
         self.touch(slot);
         let row = &mut self.desk[slot];

@@ -114,13 +114,14 @@ impl Model {
             matching.sort_unstable();
         }
         let mut swept = Swept::default();
+        let mut promised: Vec<Name> = Vec::new();
         for number in matching {
             // One change may lead to another: a task that is moved can push another one out.
             if !self.rows.get(&number).is_some_and(|row| row.matches(&sweep.matching)) {
                 continue;
             }
             swept.matched += 1;
-            match self.sweep_one(number, sweep) {
+            match self.sweep_one(number, sweep, &mut promised) {
                 Outcome::Changed => swept.changed += 1,
                 Outcome::TooLate => swept.too_late += 1,
                 Outcome::NoRoom => swept.no_room += 1,
@@ -129,7 +130,7 @@ impl Model {
         Ok(Answer::Swept(swept))
     }
 
-    fn sweep_one(&mut self, number: Number, sweep: &Sweep) -> Outcome {
+    fn sweep_one(&mut self, number: Number, sweep: &Sweep, promised: &mut Vec<Name>) -> Outcome {
         let open = match sweep.matching {
             Matching::Key { .. } => self.open_rows(number),
             Matching::Dead { .. } | Matching::History { .. } => Ok(vec![number]),
@@ -137,11 +138,16 @@ impl Model {
         let Ok(open) = open else { return Outcome::TooLate };
         let room = match sweep.action {
             SweepAction::Shift(shift) => self.check_moved(&open, Some(shift)),
-            SweepAction::Replay => self.check_place(number),
+            SweepAction::Replay => self.check_return(number, promised),
             SweepAction::Cancel | SweepAction::Purge => Ok(()),
         };
         if room.is_err() {
             return Outcome::NoRoom;
+        }
+        if sweep.dry_run && sweep.action == SweepAction::Replay {
+            let places = self.places_of(number);
+            let is_closing = places.iter().any(|queue| self.closing_queues.contains_key(queue));
+            promised.extend(places.into_iter().filter(|_| !is_closing));
         }
         for number in open.into_iter().filter(|_| !sweep.dry_run) {
             match sweep.action {

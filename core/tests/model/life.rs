@@ -121,8 +121,13 @@ impl Model {
     }
 
     pub fn is_full(&self, queue: &Name) -> bool {
+        self.is_full_with(queue, 0)
+    }
+
+    /// Whether it is full if so many more come.
+    pub fn is_full_with(&self, queue: &Name, more: u64) -> bool {
         let ready = self.rows.values().filter(|row| row.ready_in.as_ref() == Some(queue)).count() as u64;
-        self.queues[queue].max_length.is_some_and(|max| ready >= max)
+        self.queues[queue].max_length.is_some_and(|max| ready + more >= max)
     }
 
     fn enqueue(&mut self, number: Number, queue: &Name) {

@@ -55,7 +55,7 @@ impl Model {
             return self.replay(number).map(Answer::Hastened);
         } else if row.is_waiting() && row.at > self.now {
             let delay = row.delay();
-            self.check_place(number)?;
+            self.check_return(number, &[])?;
             let past = self.row(number).state.past_mut();
             (past.delay, past.replays) = (Some(delay), past.replays + 1);
             self.shift(number, Some(Shift::In(Millis::ZERO)), None);

@@ -132,20 +132,30 @@ impl Model {
         Ok((number, outcome))
     }
 
-    /// Whether one of these queues is full and refuses what comes. While one of them is being deleted nobody looks.
+    /// Whether one of these queues is full and refuses what comes.
     fn check_room(&self, queues: Vec<Name>) -> Result<(), Refused> {
+        let refuses = |queue: &Name| self.queues[queue].overflow == Overflow::Refuse && self.is_full(queue);
+        self.check_queues(queues, refuses)
+    }
+
+    /// Queues that are not there have room. While one of them is being deleted nobody looks.
+    fn check_queues(&self, queues: Vec<Name>, has_no_room: impl Fn(&Name) -> bool) -> Result<(), Refused> {
         if queues.iter().any(|queue| self.closing_queues.contains_key(queue)) {
             return Ok(());
         }
-        let refuses = |queue: &Name| {
-            let settings = self.queues.get(queue);
-            settings.is_some_and(|queue| queue.overflow == Overflow::Refuse) && self.is_full(queue)
-        };
-        queues.into_iter().find(refuses).map_or(Ok(()), |queue| Err(Refused::QueueFull(queue)))
+        let mut there = queues.into_iter().filter(|queue| self.queues.contains_key(queue));
+        there.find(has_no_room).map_or(Ok(()), |queue| Err(Refused::QueueFull(queue)))
     }
 
-    /// Whether there is room for a row that is to be ready now.
-    pub fn check_place(&self, number: Number) -> Result<(), Refused> {
+    /// Whether there is room for a row that is brought back, which pushes out nothing, beside those that are promised a
+    /// place.
+    pub fn check_return(&self, number: Number, promised: &[Name]) -> Result<(), Refused> {
+        let more = |queue: &Name| promised.iter().filter(|known| *known == queue).count() as u64;
+        self.check_queues(self.places_of(number), |queue| self.is_full_with(queue, more(queue)))
+    }
+
+    /// The queues to which a row goes that is to be ready now.
+    pub fn places_of(&self, number: Number) -> Vec<Name> {
         let row = &self.rows[&number];
         let exists = |queue: &Name| self.queues.contains_key(queue) || self.closing_queues.contains_key(queue);
         let own = row.state.queue.clone().filter(|queue| row.table != Table::History && exists(queue));
@@ -157,7 +167,7 @@ impl Model {
             }
             queues
         };
-        self.check_room(own.map_or_else(fed, |own| vec![own]))
+        own.map_or_else(fed, |own| vec![own])
     }
 
     /// Whether there is room for what a shift makes due now.
@@ -167,7 +177,7 @@ impl Model {
             let row = &self.rows[number];
             row.ready_in.is_none() && shift.apply(row.at, self.now, self.from) <= self.now
         };
-        open.iter().filter(comes).try_for_each(|number| self.check_place(*number))
+        open.iter().filter(comes).try_for_each(|number| self.check_room(self.places_of(*number)))
     }
 
     /// The rows that change with a task, or where it stands if it is too late.
@@ -246,7 +256,7 @@ impl Model {
     }
 
     pub fn replay(&mut self, number: Number) -> Result<Standing, Refused> {
-        self.check_place(number)?;
+        self.check_return(number, &[])?;
         let now = self.now;
         self.note(number, What::Replayed);
         let row = self.row(number);

@@ -76,6 +76,23 @@ fn buried_is_a_dead_letter_and_a_replay_is_a_kick() {
 }
 
 #[test]
+fn a_kick_into_a_queue_that_is_full_says_how_many_are_ready() {
+    let server = peer::punctual();
+    let mut client = Client::of(&server);
+    for _ in 0..20 {
+        let id = client.put(0, 60, "x");
+        client.say("reserve");
+        assert_eq!(client.say(&format!("bury {id} 3")), "BURIED");
+    }
+    let small = json!({ "max_length": 5, "overflow": "drop_oldest" });
+    server.send("PUT", "/v1/queues/default", &small).expect(200);
+    assert_eq!(client.say("kick 1000"), "KICKED 5");
+    let count = |client: &mut Client, kind: &str| client.line("stats-tube default", &format!("current-jobs-{kind}"));
+    assert_eq!((count(&mut client, "ready"), count(&mut client, "buried")), ("5".into(), "15".into()));
+    assert_eq!(client.say("kick 1000"), "KICKED 0");
+}
+
+#[test]
 fn a_queue_that_is_paused_elsewhere_hands_nothing_out_here_and_the_other_way_round() {
     let server = peer::punctual();
     let mut client = Client::of(&server);
