@@ -245,3 +245,30 @@ fn a_page_with_bodies_ends_at_its_bytes_and_the_next_one_goes_on() {
     }
     assert_eq!(seen, (0..12).collect::<Vec<_>>());
 }
+
+#[test]
+fn who_waits_behind_a_topic_that_is_being_deleted_does_not_make_a_step_grow() {
+    let mut center = Center::new();
+    for number in 0..3_000 {
+        center.schedule(task(&number.to_string(), 0));
+    }
+    let feeds = Some(vec![Binding::all(name("t"))]);
+    center.put_topic("other", TopicSettings { feeds, ..TopicSettings::default() });
+    center.pass(1);
+    center.schedule(in_topic("other", "last", 0));
+    let left = |center: &Center| center.shard.counts().topics.iter().map(|topic| topic.waiting).sum::<u64>();
+    assert_eq!(left(&center), 3_001);
+    let waiting = center.post_only(&["t"], 1, 1_000);
+    center.begin(Command::DeleteTopic { name: name("t"), force: true });
+    let (mut before, mut steps) = (3_001, 0);
+    while center.shard.counts().topics.len() > 1 {
+        let now = left(&center);
+        assert!(before - now <= 2 * 256, "{} in one step", before - now);
+        (before, steps) = (now, steps + 1);
+        center.step_once();
+    }
+    assert!(steps > 3, "{steps}");
+    center.settle();
+    let given = center.given(waiting).expect("there is something");
+    assert_eq!(given.iter().map(|given| given.id.as_str()).collect::<Vec<_>>(), ["last"]);
+}

@@ -238,6 +238,8 @@ pub struct Shard<R> {
     /// Queues that have more for those who wait than the last step could give: it was not in memory, or it would have
     /// been too much for one step. The next step follows at once.
     giving: BTreeSet<Name>,
+    /// How many rows were cleared away in this step on the way to what is handed out.
+    cleared_for_consumers: usize,
 }
 
 /// A row to wake: its number, and its topic, with which it takes turns.

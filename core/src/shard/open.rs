@@ -244,6 +244,7 @@ impl<R> Shard<R> {
             closed: BTreeSet::new(),
             rate_wake: Timestamp::NEVER,
             giving: BTreeSet::new(),
+            cleared_for_consumers: 0,
             config,
         }
     }

@@ -24,6 +24,9 @@ use crate::time::{Millis, Timestamp};
 /// For how long those who wait for nothing are kept while a shard that was just opened reads what is overdue.
 const PATIENCE: Millis = Millis::from_secs(5);
 
+/// How many rows that go with a deletion are cleared away in one step on the way to those that are handed out.
+const CLEARED: usize = 256;
+
 impl<R> Shard<R> {
     /// Gives waiting consumers what is ready, and lets go of those whose time to wait is over by `time`: that of
     /// the clock by which they wait, which need not be the shard's.
@@ -36,6 +39,7 @@ impl<R> Shard<R> {
         }
         self.tell_stock(board);
         self.giving.clear();
+        self.cleared_for_consumers = 0;
         self.rate_wake = Timestamp::NEVER;
         let mut order = self.servable(board);
         let mut shares = Shares::new(self.config.hand_outs, order.len());
@@ -185,15 +189,20 @@ impl<R> Shard<R> {
         Handed::Out(Box::new(self.lease(slot, index, &reserve.consumer, reserve.lease)))
     }
 
-    /// The next delivery of a queue. Those whose topics are being deleted are cleared away on the way to it.
+    /// The next delivery of a queue. Those whose topics are being deleted are cleared away on the way to it, but only so
+    /// many in a step: if there are more, the queue gives what comes after them in the step that follows at once.
     fn next_in(&mut self, index: QueueIndex) -> Option<Position> {
         loop {
             let (_, position) = self.directory.queue(index).ready.first()?;
-            let slot = self.desk.at(position).filter(|slot| self.going(*slot).is_some());
-            match slot {
-                Some(slot) => _ = self.clear_up(slot),
-                None => return Some(position),
+            let Some(slot) = self.desk.at(position).filter(|slot| self.going(*slot).is_some()) else {
+                return Some(position);
+            };
+            if self.cleared_for_consumers == CLEARED {
+                self.giving.insert(self.directory.queue(index).name.clone());
+                return None;
             }
+            self.cleared_for_consumers += 1;
+            self.clear_up(slot);
         }
     }
 
