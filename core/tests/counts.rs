@@ -92,3 +92,30 @@ fn counts_that_cannot_be_right_are_put_right_when_the_shard_is_opened() {
     assert!(center.shard.mended().is_empty(), "the store was told");
     assert_eq!(center.shard.counts(), before);
 }
+
+#[test]
+fn what_is_being_pushed_out_dies_in_its_queue_though_its_topic_feeds_another_since() {
+    let mut center = pushing();
+    let [one, other] = ["b", "c"].map(|id| Command::Cancel { topic: name("t"), id: name(id) });
+    let feeds = Some(vec![punctual_core::Binding::all(name("new"))]);
+    let settings = Box::new(punctual_core::TopicSettings { feeds, ..Default::default() });
+    center.begin_all(vec![schedule("c"), one, other, Command::PutTopic { name: name("t"), settings }]);
+    center.settle();
+    assert_eq!(center.queue_counts("t"), (0, 0, 1));
+}
+
+#[test]
+fn what_is_being_pushed_out_stays_if_the_clock_goes_back_before_its_time() {
+    let mut center = pushing();
+    center.take(9);
+    center.pass(10);
+    for id in ["d", "e"] {
+        center.schedule(task(id, 0));
+    }
+    center.begin(schedule("f"));
+    assert_eq!(center.queue_counts("t"), (3, 2, 0));
+    center.set_clock(center.now().minus(Millis(5)));
+    assert_eq!(center.queue_counts("t"), (0, 2, 0), "none of them is due");
+    center.pass(5);
+    assert_eq!(center.queue_counts("t"), (2, 2, 1));
+}

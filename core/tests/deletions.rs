@@ -6,7 +6,7 @@ mod center;
 use center::{Center, at, name, task};
 use punctual_core::{
     Answer, Back, Backoff, Binding, Command, Matching, Millis, QueueSettings, Reason, Refused, Retry, Ruling, Schedule,
-    ScheduleOutcome, Scope, Selected, Standing, Sweep, SweepAction, Task, TimeRange, TopicSettings,
+    ScheduleOutcome, Scope, Selected, Shift, Standing, Sweep, SweepAction, Swept, Task, TimeRange, TopicSettings,
 };
 
 /// More than are cleared away in one step.
@@ -106,6 +106,42 @@ fn a_deletion_that_a_crash_cut_short_goes_on_by_itself() {
         assert!(center.take_ids().is_empty());
         center.schedule(task("newer", 0));
         assert_eq!(center.take_ids(), ["newer"], "the mark went with what it was about");
+    }
+}
+
+#[test]
+fn a_sweep_does_not_move_what_goes_with_a_queue_out_of_its_deletions_way() {
+    let mut center = Center::new();
+    center.put_topic("t", feeds(&["a", "b"]));
+    for number in 0..MANY {
+        center.schedule(task(&format!("old-{number}"), 0));
+    }
+    center.schedule(Task { key: Some(name("k")), ..task("1", 0) });
+    center.begin(delete_queue("a", true));
+    let matching = Matching::Key { key: name("k"), topic: None };
+    let action = SweepAction::Shift(Shift::In(Millis(1_000)));
+    let swept = center.begin(Command::Sweep(Box::new(Sweep { matching, within: Scope::ALL, action, dry_run: false })));
+    center.settle();
+    let too_late = Swept { matched: 1, changed: 0, too_late: 1, no_room: 0 };
+    assert_eq!(center.answer(swept), Some(Ok(Answer::Swept(too_late))), "one of its deliveries is gone");
+    let spread = Standing::Spread { open: vec![name("b")], finished: vec![name("a")] };
+    assert_eq!(center.standing("1"), Some(spread));
+    assert_eq!(center.queue_counts("b"), (MANY as u64 + 1, 0, 0));
+}
+
+#[test]
+fn deliveries_that_lost_their_task_give_way_to_those_of_a_task_of_the_same_id() {
+    for delay in [0, 5] {
+        let mut center = half_dead();
+        center.put_queue("a", QueueSettings::default());
+        center.lose_row("t", "old-0");
+        center.schedule(task("old-0", delay));
+        center.pass(5);
+        center.restart();
+        assert_eq!((center.queue_counts("a").2, center.queue_counts("b").0), (MANY as u64 - 1, MANY as u64));
+        assert_eq!(center.take_from("a", 9)[0].id, name("old-0"));
+        assert!(center.take_from("b", 10 * MANY).iter().any(|given| given.id == name("old-0")));
+        assert!(center.shard.mended().is_empty());
     }
 }
 

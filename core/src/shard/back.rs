@@ -65,9 +65,19 @@ impl<R> Shard<R> {
                 self.stocked.remove(&name);
                 self.restocked.insert(name);
             }
-            for slot in early.iter().filter_map(|(_, position)| self.desk.at(*position)).collect::<Vec<_>>() {
-                (self.desk[slot].ready_in, self.desk[slot].offered_at) = (None, None);
+            for (_, position) in early {
+                self.leave_unready(position);
             }
+        }
+        for position in self.directory.stop_leaving_after(now) {
+            self.leave_unready(position);
+        }
+    }
+
+    /// What stands at a position waits for its time and for nothing else.
+    fn leave_unready(&mut self, position: Position) {
+        if let Some(slot) = self.desk.at(position) {
+            (self.desk[slot].ready_in, self.desk[slot].offered_at) = (None, None);
         }
     }
 }

@@ -222,10 +222,19 @@ impl<R> Shard<R> {
             return;
         }
         let Some(key) = subject(command) else { return };
-        let task = self.desk.by_key(&key.of_task());
-        let parts = task.map(|task| self.open_part_keys(task)).unwrap_or_default();
-        for key in parts.iter().chain([&key, &key.of_task()]) {
+        self.clear_up_parts(&key);
+        for key in [&key, &key.of_task()] {
             if let Some(slot) = self.desk.by_key(key) {
+                self.clear_up(slot);
+            }
+        }
+    }
+
+    /// Clears away those deliveries of a row's task that go with a deletion and are at hand.
+    pub(super) fn clear_up_parts(&mut self, key: &Key) {
+        let task = self.desk.by_key(&key.of_task()).filter(|_| !self.directory.is_at_rest());
+        for key in task.map(|task| self.open_part_keys(task)).unwrap_or_default() {
+            if let Some(slot) = self.desk.by_key(&key) {
                 self.clear_up(slot);
             }
         }

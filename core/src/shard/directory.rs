@@ -9,7 +9,7 @@ use super::ready::ReadySet;
 use crate::name::Name;
 use crate::settings::{Overflow, QueueSettings, TopicSettings};
 use crate::store::{Position, Tally, TallyKind};
-use crate::time::Timestamp;
+use crate::time::{Millis, Timestamp};
 
 /// A topic's place in the directory. It stays the same while the topic exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -267,6 +267,17 @@ impl Directory {
         }
     }
 
+    /// The clock went back: what was pushed out of a full queue and is not due any more is not out. Says what it was.
+    pub fn stop_leaving_after(&mut self, now: Timestamp) -> Vec<Position> {
+        let first = Position::start_of(now.plus(Millis(1)));
+        let mut stopped = Vec::new();
+        for index in self.queue_names.values() {
+            let queue = self.queues.get_mut(index.0).expect("a queue exists while it has a name");
+            stopped.extend(queue.leaving.split_off(&first));
+        }
+        stopped
+    }
+
     /// Whether nothing is being deleted.
     pub fn is_at_rest(&self) -> bool {
         self.closing == 0
@@ -363,7 +374,7 @@ impl Directory {
     fn reroute(&mut self, index: TopicIndex) {
         let topic = self.topics.get_mut(index.0).expect("the topic exists");
         topic.fed_before.append(&mut topic.fed);
-        let holds_some = |queue: &QueueIndex| self.queues.get(queue.0).is_some_and(|queue| !queue.ready.is_empty());
+        let holds_some = |queue: &QueueIndex| self.queues.get(queue.0).is_some_and(|queue| queue.waiting() > 0);
         topic.fed_before.retain(holds_some);
     }
 

@@ -203,8 +203,13 @@ impl<R> Shard<R> {
             state.queue = Some(queue.clone());
             // What happened to the task before is not the past of this row.
             (state.past, state.log) = (None, None);
+            let key = task.in_queue(&queue);
+            // One that lost its task, as it may be in stores that older versions wrote: this task has its id now.
+            if let Some(orphan) = self.desk.by_key(&key) {
+                self.erase(orphan);
+            }
             let seq = self.numbers.row();
-            let part = Resident::new(task.in_queue(&queue), seq, group.clone(), topic, state, None);
+            let part = Resident::new(key, seq, group.clone(), topic, state, None);
             let part = self.desk.insert(part);
             self.desk[part].at = due.min(self.now);
             self.arrive(part);

@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use foldhash::fast::FixedState;
 
-use super::desk::Slot;
-use super::directory::{QueueIndex, Route};
+use super::desk::{Resident, Slot};
+use super::directory::{QueueIndex, Route, TopicIndex};
 use super::page::{Page, Wanted};
 use super::{Doomed, Request, Shard, Timer};
 use crate::board::Board;
@@ -349,7 +349,7 @@ impl<R> Shard<R> {
         let before = wishes;
         self.rows_needed_by_timers(&mut needs, &mut wishes);
         for request in &self.pending.requests {
-            self.rows_needed_by(&request.command, &mut needs);
+            self.rows_needed_by(&request.command, request.read_at, &mut needs);
         }
         for (queue, places) in &self.pending.demand {
             for (_, position) in self.directory.queue(*queue).ready.iter().take(places.end).skip(places.start) {
@@ -395,7 +395,12 @@ impl<R> Shard<R> {
         for position in &self.pending.due {
             match self.desk.by_seq(position.seq) {
                 Some(slot) => match self.desk[slot].state.phase {
-                    Phase::Waiting if self.pending.somebody_waits => self.wish_body(slot, needs, wishes),
+                    Phase::Waiting => {
+                        self.need_namesakes(&self.desk[slot], needs);
+                        if self.pending.somebody_waits {
+                            self.wish_body(slot, needs, wishes);
+                        }
+                    }
                     Phase::Forwarding { .. } => self.need_body(slot, needs),
                     _ => {}
                 },
@@ -424,12 +429,17 @@ impl<R> Shard<R> {
         }
     }
 
-    fn rows_needed_by(&self, command: &Command, needs: &mut Needs) {
+    fn rows_needed_by(&self, command: &Command, read_at: Timestamp, needs: &mut Needs) {
         match command {
             Command::Schedule(schedule) if !schedule.id_is_new => {
                 let key = Key::task(&schedule.task.topic, &schedule.id);
                 self.need_relatives(&key, needs);
                 self.need_key(&key, needs);
+                let topic = self.directory.topic_index(&schedule.task.topic);
+                if let Some(topic) = topic.filter(|_| schedule.task.when.due(self.now, read_at) <= self.now) {
+                    let routing_key = schedule.task.routing_key.as_deref().unwrap_or("");
+                    self.need_parts_of(&key, topic, routing_key, needs);
+                }
             }
             Command::Forget { topic, id, .. } => self.need_key(&Key::task(topic, id), needs),
             Command::Cancel { topic, id } => {
@@ -494,11 +504,36 @@ impl<R> Shard<R> {
     fn need_relatives(&self, key: &Key, needs: &mut Needs) {
         if !key.queue().is_empty() {
             self.need_key(&key.of_task(), needs);
-        } else if let Some(slot) = self.desk.by_key(key)
-            && let Phase::Spread(parts) = &self.desk[slot].state.phase
-        {
-            for part in parts.iter().filter(|part| part.finished.is_none()) {
-                self.need_key(&key.in_queue(&part.queue), needs);
+        } else if let Some(slot) = self.desk.by_key(key) {
+            let row = &self.desk[slot];
+            match &row.state.phase {
+                Phase::Spread(parts) => {
+                    for part in parts.iter().filter(|part| part.finished.is_none()) {
+                        self.need_key(&key.in_queue(&part.queue), needs);
+                    }
+                }
+                Phase::Waiting => self.need_namesakes(row, needs),
+                Phase::Leased { .. } | Phase::Dead(_) | Phase::Forwarding { .. } | Phase::Finished(_) => {}
+            }
+        }
+    }
+
+    fn need_namesakes(&self, row: &Resident, needs: &mut Needs) {
+        if !row.is_part() {
+            self.need_parts_of(&row.key, row.topic, row.state.routing(), needs);
+        }
+    }
+
+    /// The rows whose keys the deliveries of a task will have if it is broadcast. There are none, unless a store that an
+    /// older version wrote has lost the task of the same id that they belonged to.
+    fn need_parts_of(&self, key: &Key, topic: TopicIndex, routing_key: &str, needs: &mut Needs) {
+        let feeds = self.directory.topic(topic).settings.feeds.as_ref();
+        if feeds.is_none_or(|feeds| feeds.len() < 2) {
+            return;
+        }
+        if let (Route::ToSeveral(queues), _) = self.directory.route(topic, routing_key) {
+            for queue in queues {
+                self.need_key(&key.in_queue(&self.directory.queue(queue).name), needs);
             }
         }
     }

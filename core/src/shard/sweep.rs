@@ -223,6 +223,8 @@ impl<R> Shard<R> {
     }
 
     fn work_on(&mut self, job: &mut Job<R>, key: &Key) {
+        // What of a task goes with a deletion is not to be moved on by a sweep: the deletion would not find it any more.
+        self.clear_up_parts(key);
         let Some(slot) = self.desk.by_key(key) else { return };
         if self.clear_up(slot) {
             return;
