@@ -94,6 +94,32 @@ fn counts_that_cannot_be_right_are_put_right_when_the_shard_is_opened() {
 }
 
 #[test]
+fn a_deletion_ends_also_if_a_count_says_that_something_is_left() {
+    let kinds = [TallyKind::Waiting, TallyKind::History, TallyKind::QueueLeased, TallyKind::QueueDead];
+    for kind in kinds {
+        let mut center = Center::new();
+        center.put_queue("other", QueueSettings::default());
+        for number in 0..300 {
+            center.schedule(task(&number.to_string(), 0));
+        }
+        let stale = Tally::named(kind, &name("t"));
+        center.write(vec![], vec![(stale.clone(), 3)]);
+        assert!(center.shard.mended().is_empty(), "nobody can tell yet");
+        let of_queue = matches!(kind, TallyKind::QueueLeased | TallyKind::QueueDead);
+        let command = match of_queue {
+            true => delete(true),
+            false => Command::DeleteTopic { name: name("t"), force: true },
+        };
+        assert_eq!(center.ask(command), Ok(Answer::Deleted(300)));
+        let mended = center.shard.mended().iter().map(|count| (count.tally.clone(), count.stored, count.right));
+        assert_eq!(mended.collect::<Vec<_>>(), [(stale.clone(), 3, 0)]);
+        assert_eq!(center.store.tallies(SHARD).unwrap().iter().find(|(tally, _)| *tally == stale), None);
+        center.restart();
+        assert!(center.shard.mended().is_empty(), "the store was told");
+    }
+}
+
+#[test]
 fn what_is_being_pushed_out_dies_in_its_queue_though_its_topic_feeds_another_since() {
     let mut center = pushing();
     let [one, other] = ["b", "c"].map(|id| Command::Cancel { topic: name("t"), id: name(id) });

@@ -110,6 +110,28 @@ fn a_deletion_that_a_crash_cut_short_goes_on_by_itself() {
 }
 
 #[test]
+fn what_was_ready_goes_with_its_queue_also_if_a_crash_cut_that_short_while_much_was_overdue() {
+    let mut center = Center::new();
+    for number in 0..200 {
+        center.schedule(Task { topic: name("other"), ..task(&format!("other-{number}"), 0) });
+    }
+    center.pass(5);
+    for number in 0..40 {
+        center.schedule(task(&number.to_string(), 0));
+    }
+    center.pass(5);
+    center.begin(delete_queue("t", true));
+    center.restart();
+    assert!(center.shard.counts().queues.iter().all(|queue| queue.name != name("t")));
+    for number in 0..40 {
+        assert!(matches!(center.standing(&number.to_string()), Some(Standing::Finished { .. })), "{number}");
+    }
+    assert_eq!(center.take_from("other", 500).len(), 200);
+    center.schedule(task("new", 0));
+    assert_eq!(center.take_ids(), ["new"]);
+}
+
+#[test]
 fn a_sweep_does_not_move_what_goes_with_a_queue_out_of_its_deletions_way() {
     let mut center = Center::new();
     center.put_topic("t", feeds(&["a", "b"]));

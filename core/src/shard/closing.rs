@@ -10,6 +10,7 @@
 use super::counts::kinds;
 use super::desk::{Resident, Slot};
 use super::directory::{Closing, QueueIndex, TopicIndex};
+use super::mend::Mended;
 use super::open::{encode_setting, queue_key, queue_mark, topic_key, topic_mark};
 use super::sweep::{Job, Work};
 use super::{Closed, Shard};
@@ -17,7 +18,7 @@ use crate::answer::{Answer, Refused};
 use crate::command::Command;
 use crate::name::Name;
 use crate::state::{Ending, Phase};
-use crate::store::{Key, Table, TallyKind};
+use crate::store::{Key, Position, Table, TallyKind};
 use crate::time::Timestamp;
 
 impl<R> Shard<R> {
@@ -117,6 +118,37 @@ impl<R> Shard<R> {
             Closed::Topic(index) => self.topic_holds(index) > 0,
             Closed::Queue(index) => self.queue_holds(index) > 0,
         }
+    }
+
+    /// Whether something may still fire that goes with a queue: it came due before the deletion began. Nothing but
+    /// firing tells where such a row is, so after a crash all of them have to be read and to fire first.
+    pub(super) fn may_be_joined(&mut self, what: Closed) -> bool {
+        let Closed::Queue(index) = what else { return false };
+        let Some(closing) = &self.directory.queue(index).closing else { return false };
+        let since = closing.since;
+        // Nothing that is only in the store stands before the horizon, or from there to the next that is far.
+        (self.horizon < Position::start_of(since) && self.next_far < since)
+            || self.wheel.next_at().is_some_and(|at| at < since.as_millis())
+            || self.late.has_before(since)
+    }
+
+    /// All rows were looked at and none of them goes with a deletion, but by its counts there are some. So the counts are
+    /// wrong: a deletion is not to look for ever for what is not there.
+    pub(super) fn mend_emptied(&mut self, what: Closed) {
+        let emptied = match what {
+            Closed::Topic(index) => self.directory.tallies_of_topic(index),
+            Closed::Queue(index) => self.directory.tallies_of_queue(index),
+        };
+        for (tally, stored) in emptied.into_iter().filter(|(_, stored)| *stored != 0) {
+            self.directory.mend(&tally, 0);
+            self.mended.push(Mended { tally, stored, right: 0 });
+        }
+    }
+
+    /// Whether something is known that goes with a deletion: it is ready, or the store does not show it as it is.
+    pub(super) fn is_seen_to_hold(&self, what: Closed) -> bool {
+        let is_stocked = matches!(what, Closed::Queue(index) if self.directory.queue(index).waiting() > 0);
+        is_stocked || self.desk.dirty().any(|slot| !self.desk[slot].gone && self.going(slot).is_some())
     }
 
     /// Everything it held is gone: now it goes itself. Says how much there was.

@@ -472,13 +472,23 @@ impl Directory {
 
     /// All counts of topics and queues that there are.
     pub fn tallies(&self) -> Vec<(Tally, i64)> {
-        let topics = self.topics_after(None).flat_map(|topic| {
-            TOPIC_KINDS.iter().zip(&topic.counts).map(|(kind, count)| (Tally::named(*kind, &topic.name), count.now))
-        });
-        let queues = self.queues_after(None).flat_map(|queue| {
-            QUEUE_KINDS.iter().zip(&queue.counts).map(|(kind, count)| (Tally::named(*kind, &queue.name), count.now))
-        });
+        let topics = self.topic_names.values().flat_map(|index| self.tallies_of_topic(*index));
+        let queues = self.queue_names.values().flat_map(|index| self.tallies_of_queue(*index));
         topics.chain(queues).collect()
+    }
+
+    /// The counts of a topic.
+    pub fn tallies_of_topic(&self, index: TopicIndex) -> Vec<(Tally, i64)> {
+        let topic = self.topic(index);
+        let counts = TOPIC_KINDS.iter().zip(&topic.counts);
+        counts.map(|(kind, count)| (Tally::named(*kind, &topic.name), count.now)).collect()
+    }
+
+    /// The counts of a queue.
+    pub fn tallies_of_queue(&self, index: QueueIndex) -> Vec<(Tally, i64)> {
+        let queue = self.queue(index);
+        let counts = QUEUE_KINDS.iter().zip(&queue.counts);
+        counts.map(|(kind, count)| (Tally::named(*kind, &queue.name), count.now)).collect()
     }
 
     /// By how much the stored counts are to change.

@@ -9,6 +9,7 @@ use std::ops::Bound;
 
 use super::directory::TopicIndex;
 use crate::store::Position;
+use crate::time::Timestamp;
 
 /// How many timers of one topic fire before it is another topic's turn.
 const TURN: usize = 32;
@@ -50,6 +51,11 @@ impl Late {
         let after = self.last.map_or(Bound::Unbounded, Bound::Excluded);
         let next = self.by_topic.range((after, Bound::Unbounded)).next().or_else(|| self.by_topic.first_key_value());
         next.map(|(topic, _)| *topic)
+    }
+
+    /// Whether one of them is of a time before this one. Looks at all of them.
+    pub fn has_before(&self, at: Timestamp) -> bool {
+        self.by_topic.values().flatten().any(|position| position.at < at)
     }
 
     pub fn len(&self) -> usize {

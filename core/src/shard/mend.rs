@@ -1,7 +1,8 @@
-//! Counts that cannot be right, found when a shard is opened: they are put right by counting its rows.
+//! Counts that cannot be right. Those that a shard is opened with are put right by counting its rows; one that says that
+//! something is left of what was deleted, when nothing is, by the deletion (`closing.rs`).
 //!
-//! Nothing leads to such counts that is known. But a count is not worth a shard that cannot be opened: whoever opens
-//! it learns what was mended, and says so where people look.
+//! Nothing leads to such counts that is known. But a count is not worth a shard that cannot be opened: whoever runs
+//! it learns from its steps what was mended, and says so where people look.
 
 use std::collections::BTreeMap;
 
@@ -28,9 +29,15 @@ pub struct Mended {
 }
 
 impl<R> Shard<R> {
-    /// The counts that were wrong when the shard was opened.
+    /// The counts that turned out to be wrong since the shard was opened.
     pub fn mended(&self) -> &[Mended] {
         &self.mended
+    }
+
+    /// Those of them that were not told yet.
+    pub(super) fn tell_mended(&mut self) -> Vec<Mended> {
+        let told = std::mem::replace(&mut self.told_mended, self.mended.len());
+        self.mended[told..].to_vec()
     }
 
     /// Counts all rows, and puts every count right that is not. `absent` are counts of what is not there.

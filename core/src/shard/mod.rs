@@ -152,6 +152,8 @@ pub struct Output<R> {
     pub offers: Vec<(Name, Timestamp)>,
     /// Deliveries that were handed out: from which queue, and since when they were available.
     pub takes: Vec<(Name, Timestamp)>,
+    /// Counts that turned out to be wrong since the last step, or when the shard was opened, and are right now.
+    pub mended: Vec<Mended>,
     /// When the next step is due, if no request comes before; not later than now if there is more to do.
     pub wake: Timestamp,
 }
@@ -212,8 +214,9 @@ pub struct Shard<R> {
     history: Retention,
     dead: Retention,
     jobs: Vec<Job<R>>,
-    /// Counts that were wrong when it was opened.
+    /// Counts that turned out to be wrong, and how many of them were told.
     mended: Vec<Mended>,
+    told_mended: usize,
     pending: Pending<R>,
     /// Requests that can be answered in the next step only.
     postponed: Vec<Request<R>>,

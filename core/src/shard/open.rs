@@ -228,6 +228,7 @@ impl<R> Shard<R> {
             dead: Retention::new(Table::Dead),
             jobs: Vec::new(),
             mended: Vec::new(),
+            told_mended: 0,
             pending: Pending::default(),
             postponed: Vec::new(),
             answers: Vec::new(),

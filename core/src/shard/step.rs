@@ -104,6 +104,7 @@ impl<R> Shard<R> {
             gone_queues: std::mem::take(&mut self.gone_queues),
             offers: std::mem::take(&mut self.offers),
             takes: std::mem::take(&mut self.takes),
+            mended: self.tell_mended(),
             wake: self.wake(),
         }
     }

@@ -34,6 +34,9 @@ pub(super) struct Job<R> {
     left: Vec<Key>,
     /// What a dry run found room for, by queue: it is not there to be counted.
     promised: BTreeMap<Name, u64>,
+    /// Whether a deletion may have missed rows since it began to pass, the last time: it is the first time, or it has
+    /// cleared something away.
+    may_have_missed: bool,
 }
 
 #[derive(Debug)]
@@ -69,6 +72,7 @@ impl<R> Job<R> {
             swept: Swept::default(),
             left: Vec::new(),
             promised: BTreeMap::new(),
+            may_have_missed: true,
         };
         if let Some(range) = job.range() {
             job.cursor = Position::start_of(range.from);
@@ -227,6 +231,7 @@ impl<R> Shard<R> {
         self.clear_up_parts(key);
         let Some(slot) = self.desk.by_key(key) else { return };
         if self.clear_up(slot) {
+            job.may_have_missed = true;
             return;
         }
         match &job.work {
@@ -307,15 +312,28 @@ impl<R> Shard<R> {
     fn end_job(&mut self, mut job: Job<R>) {
         let answer = match &job.work {
             Work::Sweep(_) => Answer::Swept(job.swept),
-            // Rows may have moved behind the cursor while it passed: then it passes again.
-            Work::Delete { what, name, .. } if self.holds(*what) => {
+            // Rows may have moved behind the cursor while it passed, or have yet to fire: then it passes again.
+            Work::Delete { what, name, .. } if self.may_be_joined(*what) || self.is_in_doubt(&job, *what) => {
                 job.work = Work::delete(*what, name.clone());
                 job.cursor = Position::START;
+                job.may_have_missed = false;
                 return self.jobs.push(job);
             }
-            Work::Delete { what, .. } => Answer::Deleted(self.end_deletion(*what)),
+            Work::Delete { what, .. } => {
+                let what = *what;
+                if self.holds(what) {
+                    self.mend_emptied(what);
+                }
+                Answer::Deleted(self.end_deletion(what))
+            }
         };
         self.answers.extend(job.replies.into_iter().map(|reply| (reply, Ok(answer.clone()))));
+    }
+
+    /// Whether something seems to be left of what a job deletes, and may be. If it has passed all rows twice and found
+    /// none the second time, and none is known, only its counts say so, and they are wrong.
+    fn is_in_doubt(&self, job: &Job<R>, what: Closed) -> bool {
+        self.holds(what) && (job.may_have_missed || self.is_seen_to_hold(what))
     }
 
     pub(super) fn replay_one(&mut self, key: &Key) -> Reply {
