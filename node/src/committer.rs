@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Instant;
 
 use punctual_core::store::{Batch, Fence, ShardId, StoreError};
-use punctual_core::{Answer, Command, Output, Schedule};
+use punctual_core::{Answer, Command, Mended, Output, Schedule};
 
 use crate::caller::Caller;
 use crate::error::Error;
@@ -261,10 +261,21 @@ fn write(
 
 /// Lets out what a durable step has to say.
 fn let_out(shared: &Shared, sent: Sent, round: &mut Round) {
-    let Output { answers, forwards, rates, events, gone, gone_queues, offers, takes, .. } = sent.output;
+    let Output { answers, forwards, rates, events, gone, gone_queues, offers, takes, mended, .. } = sent.output;
     round.queues.push(Queues { offers, offered: sent.micros, takes, taken: shared.clock.micros(), gone: gone_queues });
     round.steps += 1;
     round.answers += answers.len();
+    round.mended += mended.len();
+    for Mended { tally, stored, right } in mended {
+        let shard = sent.shard.0;
+        tracing::warn!(
+            shard,
+            ?tally,
+            stored,
+            right,
+            "a stored count was wrong and has been put right: please report this"
+        );
+    }
     round.happened.push((events, gone));
     if !rates.is_empty() || round.happened.last().is_some_and(|(_, gone)| !gone.is_empty()) {
         shared.topic_changes.fetch_add(1, Ordering::Relaxed);

@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use punctual_core::store::{
     Batch, Bodies, Claim, Fence, Fenced, Find, FindBack, Key, Owner, Position, Row, Scan, ScanBack, ShardId, Store,
-    StoreError, Tally,
+    StoreError, Tally, TallyKind,
 };
 use punctual_core::{
     Ending, Millis, Name, QueueSettings, Rate, Refused, Ruling, ScheduleOutcome, Standing, TopicSettings,
 };
 use punctual_memory::{Fate, MemoryStore};
-use punctual_node::{Error, Node, NodeConfig, StartError};
+use punctual_node::{Error, Node, NodeConfig, StartError, SystemClock};
 use stage::{MovedClock, Stage, config, eventually, finish, is_created, is_dry, name, next, schedule_until_back, task};
 
 #[tokio::test]
@@ -44,6 +44,23 @@ async fn a_full_inbox_is_answered_as_overload() {
         assert!(matches!(answer, Ok(_) | Err(Error::Overloaded)), "{answer:?}");
     }
     assert!(is_created(&stage.handle.schedule(task("more", "last")).await.unwrap()));
+}
+
+#[tokio::test]
+async fn a_stored_count_that_is_wrong_is_put_right_and_counted() {
+    let clock = Arc::new(SystemClock);
+    let store = Arc::new(MemoryStore::new(clock.clone()));
+    let shard = ShardId(0);
+    let Claim::Granted(fence) = store.claim(shard, &name("before"), Millis(1)).unwrap() else { panic!("it is free") };
+    let wrong = Tally::named(TallyKind::Waiting, &name("gone"));
+    let batch = Batch { shard, fence, changes: vec![], tallies: vec![(wrong, 3)] };
+    assert_eq!(store.commit(vec![batch]).unwrap(), [Ok(())]);
+    store.release(shard, fence).unwrap();
+    let node = Node::start(config(1), store.clone(), clock).unwrap();
+    let handle = node.handle();
+    handle.schedule(task("orders", "1")).await.unwrap();
+    assert_eq!(handle.stats().counts_mended, 1);
+    assert!(store.tallies(shard).unwrap().iter().all(|(tally, _)| tally.name != Some(name("gone"))));
 }
 
 #[tokio::test]

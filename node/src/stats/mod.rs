@@ -56,6 +56,8 @@ pub struct Stats {
     pub commit_changes_buckets: Buckets,
     /// How many commits failed or were refused, in part or wholly.
     pub failed_commits: u64,
+    /// How many stored counts turned out to be wrong and were put right.
+    pub counts_mended: u64,
     /// How many steps the shards took that had an outcome.
     pub steps: u64,
     /// How many answers were given.
@@ -131,6 +133,7 @@ struct Measured {
     commit_changes_buckets: Filling,
     happenings: Happenings,
     failed_commits: u64,
+    counts_mended: u64,
     steps: u64,
     answers: u64,
 }
@@ -143,6 +146,7 @@ pub(crate) struct Round {
     pub failed: bool,
     pub steps: usize,
     pub answers: usize,
+    pub mended: usize,
     /// What happened in each step, and which topics were gone after it.
     pub happened: Vec<(Vec<Event>, Vec<Name>)>,
     /// What was offered in each step, and what was taken.
@@ -173,6 +177,7 @@ impl Meter {
             commit_changes_buckets: Filling::new(buckets::CHANGES),
             happenings: Happenings::default(),
             failed_commits: 0,
+            counts_mended: 0,
             steps: 0,
             answers: 0,
         };
@@ -203,6 +208,7 @@ impl Meter {
             gone.iter().for_each(|topic| state.happenings.forget(topic));
         }
         state.failed_commits += u64::from(round.failed);
+        state.counts_mended += round.mended as u64;
         state.steps += round.steps as u64;
         state.answers += round.answers as u64;
     }
@@ -252,6 +258,7 @@ impl Meter {
             commit_time_buckets: state.commit_time_buckets.read(),
             commit_changes_buckets: state.commit_changes_buckets.read(),
             failed_commits: state.failed_commits,
+            counts_mended: state.counts_mended,
             steps: state.steps,
             answers: state.answers,
             happened: state.happenings.ever(),

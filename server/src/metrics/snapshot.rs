@@ -163,6 +163,8 @@ impl Snapshot {
         page.histogram("commit_rows", "How many rows each commit changed.", None, &stats.commit_changes_buckets, 1.0);
 
         page.counter("failed_commits", "Commits that failed or were refused.", stats.failed_commits);
+        let about = "Stored counts that turned out to be wrong and were put right.";
+        page.counter("counts_mended", about, stats.counts_mended);
         page.counter("steps", "Steps of the shards that had an outcome.", stats.steps);
         page.counter("answers", "Answers that were given.", stats.answers);
         let refusals: Rows<1> = stats.refusals.iter().map(|(code, count)| ([(*code).to_owned()], *count)).collect();
