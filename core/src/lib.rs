@@ -27,6 +27,7 @@ mod task;
 mod time;
 mod trust;
 pub mod view;
+mod written;
 
 pub use answer::{Answer, Delivery, First, Lease, Refused, Reply, Ruling, ScheduleOutcome, Scheduled, Standing, Swept};
 pub use attempt::{Attempt, AttemptLog, NOTE_BYTES, Undone};

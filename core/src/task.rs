@@ -249,16 +249,22 @@ pub(crate) fn pack(form: Form, headers: &Headers, body: &Bytes) -> Bytes {
 
 /// Takes apart what [`pack`] laid together.
 pub(crate) fn unpack(packed: &Bytes) -> Content {
-    let (start, rest) = packed.split_first_chunk::<4>().expect("a stored body starts with its headers' length");
-    let start = u32::from_le_bytes(*start);
-    let form = Form::of_number(start >> FORM_SHIFT);
-    let length = (start & ((1 << FORM_SHIFT) - 1)) as usize;
-    let headers = if length == 0 {
+    let (form, headers, body) = parts(packed);
+    let body = packed.slice_ref(body);
+    let headers = if headers.is_empty() {
         Headers::new()
     } else {
-        postcard::from_bytes(&rest[..length]).expect("stored headers can be read back")
+        postcard::from_bytes(headers).expect("stored headers can be read back")
     };
-    Content { form, headers, body: packed.slice(4 + length..) }
+    Content { form, headers, body }
+}
+
+/// The same without reading the headers: the form, and the bytes of the headers and the body.
+pub(crate) fn parts(packed: &Bytes) -> (Form, &[u8], &[u8]) {
+    let (start, rest) = packed.split_first_chunk::<4>().expect("a stored body starts with its headers' length");
+    let start = u32::from_le_bytes(*start);
+    let (headers, body) = rest.split_at((start & ((1 << FORM_SHIFT) - 1)) as usize);
+    (Form::of_number(start >> FORM_SHIFT), headers, body)
 }
 
 impl Form {

@@ -15,8 +15,9 @@ use crate::state::{Death, Ending, Past, Phase, Reason, State};
 use crate::store::{Bodies, Find, FindBack, Key, Position, Row, Scan, ScanBack, ShardId, Store, StoreError, Table};
 use crate::task::{Content, Form, Headers, unpack};
 use crate::time::{Millis, Timestamp};
+use crate::written::written;
 
-/// How many bytes of bodies a page has at most, unless its first has more.
+/// How many bytes of bodies a page has at most as they are written, unless its first has more.
 pub const PAGE_BYTES: usize = 8 << 20;
 
 /// How many bodies are read together while it is not known how long they are.
@@ -301,7 +302,7 @@ pub struct Wanted<'a> {
 }
 
 /// Looks at a page of tasks from a position on; of a list that goes backward, before it. With bodies it ends before they
-/// are longer than [`PAGE_BYTES`] together, unless the first of them is.
+/// are written with more than [`PAGE_BYTES`] together, unless the first of them is.
 pub fn list(
     store: &dyn Store,
     shard: ShardId,
@@ -359,10 +360,11 @@ impl Listed {
             for found in store.get(shard, &keys, Bodies::With)? {
                 // It may be gone since, or another one in its place.
                 if let Some(found) = found.filter(|found| found.seq == rows[fetched].seq) {
-                    if fetched > 0 && length + found.body.len() > PAGE_BYTES {
+                    let bytes = written(&found.body);
+                    if fetched > 0 && length + bytes > PAGE_BYTES {
                         return Ok(fetched);
                     }
-                    length += found.body.len();
+                    length += bytes;
                     let with_body = TaskView::of(&found, now);
                     let task = &mut self.tasks[fetched];
                     (task.body, task.form, task.headers) = (with_body.body, with_body.form, with_body.headers);

@@ -10,7 +10,7 @@ use center::{Center, name, task};
 use punctual_core::store::{Bodies, Position};
 use punctual_core::view::{self, Listing, Wanted};
 use punctual_core::{
-    Answer, Binding, Chosen, Command, Pattern, QueueSettings, Scope, ShardConfig, Task, TimeRange, TopicSettings,
+    Answer, Binding, Chosen, Command, Form, Pattern, QueueSettings, Scope, ShardConfig, Task, TimeRange, TopicSettings,
 };
 
 fn in_topic(topic: &str, id: &str, delay: u64) -> Task {
@@ -175,7 +175,7 @@ fn pages_of_topics_go_on_after_a_name() {
 }
 
 fn with_body(id: &str, bytes: usize) -> Task {
-    Task { body: vec![b'x'; bytes].into(), ..task(id, 0) }
+    Task { body: vec![b'x'; bytes].into(), form: Form::Text, ..task(id, 0) }
 }
 
 #[test]
@@ -189,6 +189,17 @@ fn a_reservation_ends_at_its_bytes_and_gives_at_least_one() {
         [taken(), taken(), taken(), taken(), taken()],
         [vec!["1", "2"], vec!["3"], vec!["4"], vec!["5"], vec![]]
     );
+}
+
+#[test]
+fn a_reservation_ends_where_its_bodies_are_long_as_they_are_written() {
+    for (form, fitting) in [(Form::Json, 10), (Form::Bytes, 7), (Form::Text, 1)] {
+        let mut center = Center::with(ShardConfig { answer_bytes: 1_000, ..ShardConfig::default() });
+        for id in 0..20 {
+            center.schedule(Task { body: vec![1; 99].into(), form, ..task(&id.to_string(), 0) });
+        }
+        assert_eq!(center.take(20).len(), fitting, "{form:?}");
+    }
 }
 
 #[test]
@@ -231,15 +242,18 @@ fn a_page_with_bodies_ends_at_its_bytes_and_the_next_one_goes_on() {
     let mut center = Center::new();
     let length = 1_000_000;
     for number in 0..12 {
-        center.schedule(Task { body: vec![b'x'; length].into(), ..task(&number.to_string(), 50) });
+        // Every other one is six times as long when it is written.
+        let body = vec![if number % 2 == 0 { b'x' } else { 1 }; length];
+        center.schedule(Task { body: body.into(), form: Form::Text, ..task(&number.to_string(), 50) });
     }
     let listing = Listing::Live { topic: None, state: None, wakes: TimeRange::ALL };
     let wanted = Wanted { listing: &listing, within: &Scope::ALL, limit: 100, bodies: Bodies::With };
     let (mut seen, mut from) = (Vec::new(), Some(Position::START));
     while let Some(position) = from {
         let page = view::list(&*center.store, center.shard.id(), wanted, position, center.now()).unwrap();
-        let bytes: usize = page.tasks.iter().map(|task| task.body.len()).sum();
+        let bytes: usize = page.tasks.iter().map(|task| task.written()).sum();
         assert!((length..=view::PAGE_BYTES).contains(&bytes), "{bytes}");
+        assert!(page.tasks.len() <= 3, "{}", page.tasks.len());
         seen.extend(page.tasks.iter().map(|task| task.id.parse::<u64>().unwrap()));
         from = page.next;
     }

@@ -108,7 +108,7 @@ fn step(
     let mut output = shard.finish();
     for (caller, reply) in &mut output.answers {
         if let (Caller::Consumer { hold, .. }, Ok(Answer::Reserved(deliveries))) = (caller, reply) {
-            let bytes = deliveries.iter().map(|delivery| delivery.body.len() as u64).sum();
+            let bytes = deliveries.iter().map(|delivery| delivery.written() as u64).sum();
             *hold = Some(shared.outgoing.hold(bytes));
         }
     }

@@ -85,7 +85,7 @@ pub struct ShardConfig {
     pub fires: usize,
     /// How many deliveries may be handed out in one step.
     pub hand_outs: usize,
-    /// How many bytes of bodies one consumer gets at once; a longer one comes alone.
+    /// How many bytes of bodies one consumer gets at once, as they are written; a longer one comes alone.
     pub answer_bytes: usize,
     /// How many bytes of bodies are read in one step, more or less, for what is to be handed out.
     pub read_bytes: usize,

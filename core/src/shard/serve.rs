@@ -20,6 +20,7 @@ use crate::state::Phase;
 use crate::store::Position;
 use crate::task::{Content, unpack};
 use crate::time::{Millis, Timestamp};
+use crate::written::written;
 
 /// For how long those who wait for nothing are kept while a shard that was just opened reads what is overdue.
 const PATIENCE: Millis = Millis::from_secs(5);
@@ -123,9 +124,9 @@ impl<R> Shard<R> {
                 continue;
             }
             match self.hand_out(queue, index, &reserve, board, left) {
-                Handed::Out(delivery) => {
+                Handed::Out(delivery, bytes) => {
                     shares.take(index);
-                    left.take(delivery.body.len());
+                    left.take(bytes);
                     deliveries.push(*delivery);
                 }
                 Handed::TooMuch => break,
@@ -180,13 +181,15 @@ impl<R> Shard<R> {
             self.giving.insert(queue.clone());
             return Handed::Nothing;
         };
-        let bytes = self.desk[slot].body.as_ref().map_or(0, |body| body.len());
-        if !left.has_room(bytes) || !board.has_room(bytes, left.is_first) {
+        let body = self.desk[slot].body.as_ref().expect("it was looked for");
+        let fits = |bytes: usize| left.has_room(bytes) && board.has_room(bytes, left.is_first);
+        // What is too long as it is stored is not counted in every step in which it waits for room.
+        let Some(bytes) = Some(body).filter(|body| fits(body.len())).map(written).filter(|bytes| fits(*bytes)) else {
             return Handed::TooMuch;
-        }
+        };
         board.hand_out(queue, self.now).expect("its rate was asked");
         board.fill(bytes);
-        Handed::Out(Box::new(self.lease(slot, index, &reserve.consumer, reserve.lease)))
+        Handed::Out(Box::new(self.lease(slot, index, &reserve.consumer, reserve.lease)), bytes)
     }
 
     /// The next delivery of a queue. Those whose topics are being deleted are cleared away on the way to it, but only so
@@ -259,7 +262,8 @@ impl<R> Shard<R> {
 
 /// What came of trying to hand out a queue's next delivery.
 enum Handed {
-    Out(Box<Delivery>),
+    /// A delivery, and how many bytes of an answer it takes.
+    Out(Box<Delivery>, usize),
     /// The consumer has enough, or all answers together have.
     TooMuch,
     Nothing,
