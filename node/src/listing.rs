@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use punctual_core::Timestamp;
 use punctual_core::store::{Position, ShardId, Store, StoreError};
-use punctual_core::view::{self, Listed, Listing, TaskView, Wanted};
+use punctual_core::view::{self, Listed, Listing, PAGE_BYTES, TaskView, Wanted};
 
 /// Where a list goes on: one position for each shard, `None` where it is at its end. As text it can
 /// travel through a door and back.
@@ -98,7 +98,7 @@ pub(crate) fn list(store: &dyn Store, wanted: Wanted<'_>, cursor: &Cursor, now: 
     }
     tasks.sort_by_key(|(order, _)| *order);
     let within = frontier.map_or(tasks.len(), |frontier| tasks.partition_point(|(order, _)| *order < frontier));
-    let rest = tasks.split_off(within.min(limit.max(1)));
+    let rest = tasks.split_off(within.min(limit.max(1)).min(fitting(&tasks)));
     // A shard goes on with the first of its tasks that found no room.
     for ((_, shard), task) in rest.iter().rev() {
         next[*shard] = Some(listing.with(task.position));
@@ -106,6 +106,16 @@ pub(crate) fn list(store: &dyn Store, wanted: Wanted<'_>, cursor: &Cursor, now: 
     let more = next.iter().any(Option::is_some);
     let tasks = tasks.into_iter().map(|(_, task)| task).collect();
     Ok(Page { tasks, next: more.then_some(Cursor(next)) })
+}
+
+/// How many of the first tasks one page has room for: each shard has filled one by itself. At least one has room.
+fn fitting(tasks: &[(Order, TaskView)]) -> usize {
+    let mut length = 0;
+    let is_over = |(_, task): &(Order, TaskView)| {
+        length += task.written();
+        length > PAGE_BYTES
+    };
+    tasks.iter().position(is_over).map_or(tasks.len(), |over| over.max(1))
 }
 
 fn list_shard(

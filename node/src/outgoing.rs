@@ -9,6 +9,9 @@ use std::sync::{Arc, OnceLock, Weak};
 use crate::error::Error;
 use crate::shared::Shared;
 
+/// The longest answer that needs no room to be found for it.
+const SHORT: u64 = 16 << 10;
+
 pub(crate) struct Outgoing {
     held: AtomicU64,
     most: u64,
@@ -48,9 +51,21 @@ impl Outgoing {
         Hold { outgoing: Arc::clone(self), bytes }
     }
 
-    /// Takes room if there is some.
+    /// Takes room if there is so much. What is longer than all of it has its turn while nothing else is under way.
     pub fn try_hold(self: &Arc<Self>, bytes: u64) -> Result<Hold, Error> {
-        if self.left() == 0 { Err(Error::Overloaded) } else { Ok(self.hold(bytes)) }
+        let more = |held: u64| {
+            let after = held.saturating_add(bytes);
+            (held == 0 || after <= self.most).then_some(after)
+        };
+        let taken = self.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        taken.map(|_| Hold { outgoing: Arc::clone(self), bytes }).map_err(|_| Error::Overloaded)
+    }
+
+    /// The same for one task, which is always shown if it is short: whoever leaves long answers unread does not keep
+    /// others from looking.
+    pub fn hold_one(self: &Arc<Self>, bytes: usize) -> Result<Hold, Error> {
+        let bytes = bytes as u64;
+        if bytes <= SHORT { Ok(self.hold(bytes)) } else { self.try_hold(bytes) }
     }
 
     fn give_back(&self, bytes: u64) {
@@ -64,6 +79,11 @@ impl Outgoing {
 }
 
 impl Hold {
+    /// How many bytes it is for.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
     /// The answer turned out to be of another length.
     pub fn resize(&mut self, bytes: u64) {
         if bytes > self.bytes {
@@ -78,5 +98,40 @@ impl Hold {
 impl Drop for Hold {
     fn drop(&mut self) {
         self.outgoing.give_back(self.bytes);
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_is_refused_though_some_room_is_left() {
+        let outgoing = Outgoing::new(100_000);
+        let first = outgoing.try_hold(60_000).unwrap();
+        assert_eq!(outgoing.try_hold(60_000).unwrap_err(), Error::Overloaded);
+        let _second = outgoing.try_hold(40_000).unwrap();
+        assert_eq!(outgoing.left(), 0);
+        drop(first);
+        assert_eq!(outgoing.left(), 60_000);
+    }
+
+    #[test]
+    fn one_that_is_longer_than_all_room_has_its_turn_alone() {
+        let outgoing = Outgoing::new(100);
+        let mut long = outgoing.try_hold(1_000).unwrap();
+        assert_eq!(outgoing.try_hold(1).unwrap_err(), Error::Overloaded);
+        long.resize(10);
+        assert_eq!(outgoing.try_hold(1_000).unwrap_err(), Error::Overloaded);
+        assert!(outgoing.try_hold(90).is_ok());
+    }
+
+    #[test]
+    fn a_short_task_is_shown_though_there_is_no_room() {
+        let outgoing = Outgoing::new(100);
+        let _all = outgoing.hold(100);
+        assert!(outgoing.hold_one(16 << 10).is_ok());
+        assert_eq!(outgoing.hold_one((16 << 10) + 1).unwrap_err(), Error::Overloaded);
     }
 }

@@ -295,6 +295,87 @@ fn a_client_that_does_not_read_its_answers_is_cut() {
     server.get("/healthz").expect(200);
 }
 
+/// A number of the server's that the system knows, such as how much memory it holds (`VmRSS`) and has ever held (`VmHWM`),
+/// in KiB.
+fn memory(server: &Server, name: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).unwrap();
+    line.trim().split(' ').next().unwrap().parse().unwrap()
+}
+
+/// How much room answers have in these tests, in KiB.
+const ROOM: u64 = 32 << 10;
+
+/// A server on which tasks have texts that are six times as long when they are written.
+fn with_control_characters(tasks: usize, delay: &str) -> Server {
+    let server = Server::start_with(&["--node-answers", "32MiB"]);
+    let text = "\u{1}".repeat(1_000_000);
+    for id in 0..tasks {
+        let task = json!({ "topic": "c", "id": id.to_string(), "delay": delay, "text": text });
+        server.post("/v1/tasks", &task).expect(201);
+    }
+    server.post("/v1/tasks", &json!({ "topic": "c", "id": "short", "delay": "1h", "text": "x" })).expect(201);
+    server
+}
+
+/// Many ask for this again and again, and read nothing.
+fn ask_and_do_not_read(server: &Server, path: &str, clients: usize) -> Vec<TcpStream> {
+    let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n").repeat(4);
+    let ask = |_| {
+        let mut deaf = TcpStream::connect(server.address()).unwrap();
+        deaf.write_all(request.as_bytes()).unwrap();
+        deaf
+    };
+    (0..clients).map(ask).collect()
+}
+
+/// The server answers all that is short while long answers wait to be read, and holds no more than it may.
+fn is_well(server: &Server, before: u64, long: &str) {
+    eventually("there is no room for long answers", || server.get(long).status == 503);
+    let begun = Instant::now();
+    server.get("/healthz").expect(200);
+    server.get("/v1/tasks/c/short").expect(200);
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    let (now, peak) = (memory(server, "VmRSS"), memory(server, "VmHWM"));
+    assert!(peak < before + 2 * ROOM, "from {before} to {now} KiB, {peak} KiB at its peak");
+}
+
+#[test]
+fn single_tasks_that_nobody_reads_are_bounded_as_they_are_written() {
+    let server = with_control_characters(1, "1h");
+    let number = server.get("/v1/tasks/c/0").expect(200).json()["number"].clone();
+    let before = memory(&server, "VmHWM");
+    let deaf = ask_and_do_not_read(&server, "/v1/tasks/c/0", 100);
+    let also_deaf = ask_and_do_not_read(&server, &format!("/v1/numbers/{number}"), 100);
+    is_well(&server, before, "/v1/tasks/c/0");
+    drop((deaf, also_deaf));
+    eventually("there is room again", || server.get("/v1/tasks/c/0").status == 200);
+}
+
+#[test]
+fn lists_that_nobody_reads_are_bounded_as_they_are_written() {
+    let server = with_control_characters(10, "1h");
+    let list = "/v1/tasks?bodies=true";
+    let page = server.get(list).expect(200);
+    assert_eq!(page.json()["tasks"].as_array().unwrap().len(), 1, "two would be longer than an answer may be");
+    let before = memory(&server, "VmHWM");
+    let deaf = ask_and_do_not_read(&server, list, 100);
+    is_well(&server, before, list);
+    drop(deaf);
+    eventually("there is room again", || server.get(list).status == 200);
+}
+
+#[test]
+fn a_reservation_ends_where_its_bodies_are_long_as_they_are_written() {
+    let server = with_control_characters(3, "0s");
+    let reserve = json!({ "queues": ["c"], "max": 3, "wait": "5s" });
+    for _ in 0..3 {
+        let taken = server.post("/v1/reserve", &reserve).expect(200).json();
+        assert_eq!(taken["deliveries"].as_array().unwrap().len(), 1);
+        assert_eq!(taken["deliveries"][0]["text"].as_str().unwrap().len(), 1_000_000);
+    }
+}
+
 #[test]
 fn more_connections_than_allowed_wait_for_their_turn() {
     let server = Server::start_with(&["--http-connections", "2", "--http-header-time", "1s"]);

@@ -51,21 +51,26 @@ impl Connection<'_> {
     }
 
     async fn peek(&mut self, id: u64) -> Result<(), Error> {
-        // Refused while too many answers wait for their readers.
-        let _room = self.door.handle.hold(0)?;
-        let found = self.door.job(id, Bodies::With).await?;
-        match found {
-            Some(found) => self.output.found(id, &found.task.body),
-            None => self.output.word(Word::NotFound),
+        if !self.find(id).await? {
+            self.output.word(Word::NotFound);
         }
         Ok(())
+    }
+
+    /// Shows a job if there is one; refused if it is long and too many answers wait for their readers. Its room is free
+    /// again before it is written: only if it has to wait then, it takes room for as long as that.
+    async fn find(&mut self, id: u64) -> Result<bool, Error> {
+        let found = self.door.handle.numbered_held(Number(id)).await?.filter(|(found, _)| is_open(found));
+        if let Some((found, _room)) = &found {
+            self.output.found(id, &found.task.body);
+        }
+        Ok(found.is_some())
     }
 
     async fn peek_ready(&mut self, tube: &Name) -> Result<(), Error> {
         for _ in 0..LOOKS {
             let Some(number) = self.door.handle.first(tube).await? else { break };
-            if let Some(found) = self.door.job(number.0, Bodies::With).await? {
-                self.output.found(number.0, &found.task.body);
+            if self.find(number.0).await? {
                 return Ok(());
             }
         }
@@ -256,7 +261,7 @@ impl Door {
     /// The job with this id: a row that is not finished.
     async fn job(&self, id: u64, bodies: Bodies) -> Result<Option<RowView>, Error> {
         let found = self.handle.numbered(vec![Number(id)], bodies).await?.pop().flatten();
-        Ok(found.filter(|found| !matches!(found.task.delivery.standing, Standing::Finished { .. })))
+        Ok(found.filter(is_open))
     }
 
     /// What a tube holds, and who has to do with it; none if it holds nothing and nobody has.
@@ -318,6 +323,11 @@ impl Door {
         names.insert(0, Name::new(DEFAULT).expect("a name"));
         Ok(names)
     }
+}
+
+/// Whether a row is a job: what is finished is none any more.
+fn is_open(found: &RowView) -> bool {
+    !matches!(found.task.delivery.standing, Standing::Finished { .. })
 }
 
 fn buried(tube: &Name) -> Listing {

@@ -3,11 +3,12 @@
 //! Deliveries are the bulk of what leaves, and their bodies are JSON already or need only be quoted.
 //! So they are written by hand, without a copy in between; a test holds them to the wire's type.
 
+use std::panic::resume_unwind;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use axum::body::Body;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -15,32 +16,70 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderValue, StatusCode};
 use hyper::body::{Frame, SizeHint};
 use punctual_core::{Delivery, Form};
-use punctual_node::Hold;
+use punctual_node::{Error, Handle, Hold, Page};
 use punctual_wire::Span;
 use serde::Serialize;
+use tokio::sync::Semaphore;
 
+use crate::fault::Fault;
 use crate::lease;
-use crate::translate::time;
+use crate::translate::{task_info, time};
 
 /// An answer of JSON.
 pub(crate) fn json<T: Serialize>(status: StatusCode, value: &T) -> Response {
     json_bytes(status, serde_json::to_vec(value).expect("an answer can be written as JSON"))
 }
 
+/// Builds an answer that may be long. What `hold` says about its length decides where: a long one takes a while, in which
+/// an async thread would serve nobody else.
+pub(crate) async fn build_json(
+    status: StatusCode,
+    hold: Hold,
+    build: impl FnOnce() -> Vec<u8> + Send + 'static,
+) -> Response {
+    if hold.bytes() <= PIECE as u64 {
+        return long_json(status, build(), hold);
+    }
+    let turn = BUILDERS.acquire().await.expect("nobody closes it");
+    // It goes on if the client leaves meanwhile, so its room and its turn go with it.
+    let built = tokio::task::spawn_blocking(move || {
+        let response = long_json(status, build(), hold);
+        drop(turn);
+        response
+    });
+    match built.await {
+        Ok(response) => response,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => resume_unwind(panic),
+            Err(_) => Fault::from(Error::Stopping).into_response(),
+        },
+    }
+}
+
+/// How many long answers are built at once. What an answer is made of is in memory beside it until then, and only one
+/// of both is counted.
+static BUILDERS: Semaphore = Semaphore::const_new(2);
+
 /// An answer that may be long: it goes out in pieces as the client reads it, and takes room among all answers until the
 /// last piece is out.
-pub(crate) fn long_json(status: StatusCode, mut bytes: Vec<u8>, mut hold: Hold) -> Response {
-    if bytes.len() <= PIECE {
+fn long_json(status: StatusCode, mut bytes: Vec<u8>, mut hold: Hold) -> Response {
+    if bytes.len() <= SHORT {
         return json_bytes(status, bytes);
     }
     bytes.push(b'\n');
-    hold.resize(bytes.len() as u64);
+    hold.resize(bytes.capacity() as u64);
     let pieces = Pieces(Bytes::from_owner(Held { bytes, _hold: hold }));
     let mut response = Response::new(Body::new(pieces));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }
+
+/// What is not longer takes no room. It is in the hands of the connection at once.
+const SHORT: usize = 16 << 10;
+
+/// About how many bytes of an answer a task or a delivery takes beside its body.
+pub(crate) const ROW_BYTES: u64 = 512;
 
 /// How much of a long answer is passed on at once. What was passed on is in the hands of the connection, which would
 /// take all of it and then wait for the client.
@@ -91,10 +130,26 @@ pub(crate) fn json_bytes(status: StatusCode, mut bytes: Vec<u8>) -> Response {
     response
 }
 
-/// What a consumer gets.
-pub(crate) fn deliveries(deliveries: &[Delivery], secret: &[u8; 32]) -> Vec<u8> {
-    let bodies: usize = deliveries.iter().map(|delivery| delivery.body.len()).sum();
-    let mut out = Vec::with_capacity(32 + bodies + deliveries.len() * 512);
+/// A page of tasks, of about so many bytes. Each task is written before the next one is translated, so that there is no
+/// second copy of all bodies.
+pub(crate) fn page(page: Page, about: u64, node: &Handle, with_bodies: bool) -> Vec<u8> {
+    let mut out = Vec::with_capacity(32 + about as usize);
+    out.extend_from_slice(b"{\"tasks\":[");
+    for (index, task) in page.tasks.into_iter().enumerate() {
+        out.extend_from_slice(if index == 0 { b"" } else { b"," });
+        write(&mut out, &task_info(task, Some(node), with_bodies));
+    }
+    out.push(b']');
+    if let Some(next) = page.next {
+        field(&mut out, "next", &next.to_string());
+    }
+    out.push(b'}');
+    out
+}
+
+/// What a consumer gets, in about so many bytes.
+pub(crate) fn deliveries(deliveries: &[Delivery], about: u64, secret: &[u8; 32]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(32 + about as usize);
     out.extend_from_slice(b"{\"deliveries\":[");
     for (index, delivery) in deliveries.iter().enumerate() {
         out.extend_from_slice(if index == 0 { b"" } else { b"," });
@@ -205,7 +260,7 @@ mod tests {
             delivery(Form::Bytes, b"\xff\0"),
             Delivery { headers: Vec::new(), key: None, routing_key: None, ..delivery(Form::Bytes, b"") },
         ];
-        let text = deliveries(&given, &[1; 32]);
+        let text = deliveries(&given, 0, &[1; 32]);
         let read: wire::Deliveries = serde_json::from_slice(&text).unwrap();
         let [json, text, bytes, bare] = <[wire::Delivery; 4]>::try_from(read.deliveries).unwrap();
         assert_eq!(json.body.unwrap().get(), "{\"n\": [1]}");

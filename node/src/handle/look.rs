@@ -1,6 +1,7 @@
 //! Looking, without changing anything.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use punctual_core::store::{Bodies, Hardship, ShardId, Store, StoreError};
 use punctual_core::view::{self, Listing, TaskView, Wanted};
@@ -11,6 +12,7 @@ use super::{Handle, answered};
 use crate::error::Error;
 use crate::inbox::Inbox;
 use crate::listing::{Cursor, Page, list};
+use crate::outgoing::Hold;
 use crate::stats::{Happened, Stats, Timing};
 use crate::watch::Watch;
 
@@ -26,6 +28,30 @@ impl Handle {
         let (shard, now) = (self.shard_of(topic, id), self.now());
         let (topic, id) = (topic.clone(), id.clone());
         self.counted(self.read(move |store| view::get(store, shard, &topic, &id, now)).await)
+    }
+
+    /// The same for who keeps the task in memory for as long as somebody else takes to read it: with the room that it
+    /// takes among all answers under way. A long one is refused as overload if there is none.
+    pub async fn get_held(&self, topic: &Name, id: &Name) -> Result<Option<(TaskView, Hold)>, Error> {
+        let (shard, now) = (self.shard_of(topic, id), self.now());
+        let (topic, id) = (topic.clone(), id.clone());
+        let look = move |store: &dyn Store| view::get(store, shard, &topic, &id, now);
+        self.counted(self.read_held(look, TaskView::written).await)
+    }
+
+    /// Reads one thing, and finds room for it where it was read: what finds none is gone before the next is read, however
+    /// many have asked.
+    pub(super) async fn read_held<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&dyn Store) -> Result<Option<T>, StoreError> + Send + 'static,
+        written: impl FnOnce(&T) -> usize + Send + 'static,
+    ) -> Result<Option<(T, Hold)>, Error> {
+        let outgoing = Arc::clone(&self.shared.outgoing);
+        let read = self.read(move |store| {
+            let Some(found) = read(store)? else { return Ok(Ok(None)) };
+            Ok(outgoing.hold_one(written(&found)).map(|hold| Some((found, hold))))
+        });
+        read.await?
     }
 
     /// Looks at a page of tasks of all shards, in the order of their times or against it; tasks of a key in the

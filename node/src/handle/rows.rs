@@ -1,6 +1,6 @@
 //! Single rows by their numbers, and commands of many kinds at once: for doors whose protocol names work by a number.
 
-use punctual_core::store::{Bodies, ShardId};
+use punctual_core::store::{Bodies, ShardId, Store};
 use punctual_core::view::{self, RowView};
 use punctual_core::{Answer, Command, Delivery, Ending, First, Lease, Name, RowId, Scheduled, Standing, Take, Task};
 
@@ -9,6 +9,7 @@ use super::{Handle, Sent, answered};
 use crate::caller::Outcome;
 use crate::error::Error;
 use crate::numbers::Number;
+use crate::outgoing::Hold;
 use crate::routing::shard_of_key;
 
 /// One of many commands that are given together.
@@ -128,6 +129,15 @@ impl Handle {
             Ok(found)
         });
         self.counted(read.await)
+    }
+
+    /// Looks at the row with this number and its body, for who keeps them in memory for as long as somebody else takes to
+    /// read them. A long one is refused as overload if there is no room for it among all answers under way.
+    pub async fn numbered_held(&self, number: Number) -> Result<Option<(RowView, Hold)>, Error> {
+        let ((shard, seq), now) = (number.parts(self.shared.config.shards), self.now());
+        let look =
+            move |store: &dyn Store| Ok(view::numbered(store, shard, &[seq], Bodies::With, now)?.pop().flatten());
+        self.counted(self.read_held(look, |row| row.task.written()).await)
     }
 
     /// The number of the delivery that a queue hands out next, if one waits for a consumer there.

@@ -30,9 +30,9 @@ settings! {
         shards: u16 = "1";
         /// How many requests may wait for each shard before more are refused as overload.
         inbox: usize = "16384";
-        /// How many bytes of answers may be under way together: lists and deliveries that clients have yet to read. Beyond
-        /// it lists are refused as overload, and consumers get one short delivery at a time. One answer has at most 8
-        /// MiB of bodies, or a single one.
+        /// How many bytes of answers may be under way together: tasks, lists and deliveries that clients have yet to read.
+        /// What does not fit is refused as overload, be it a list or a long task that is looked at, and consumers get
+        /// one short delivery at a time. One answer has at most 8 MiB of bodies as they are written, or a single one.
         answers: Size = "256MiB";
     }
 

@@ -13,7 +13,7 @@ use crate::app::Shared;
 use crate::fault::{Code, Fault};
 use crate::gate::Caller;
 use crate::input::{JsonBody, maybe_name, name};
-use crate::output::{deliveries, json, long_json};
+use crate::output::{ROW_BYTES, build_json, deliveries, json};
 use crate::{lease, translate};
 
 /// How many queues a consumer may wait for at once.
@@ -59,7 +59,8 @@ pub(crate) async fn reserve(State(app): State<Shared>, caller: Caller, body: Jso
             }
         }
     };
-    Ok(long_json(StatusCode::OK, deliveries(&taken, &app.secret), hold))
+    let about = hold.bytes() + taken.len() as u64 * ROW_BYTES;
+    Ok(build_json(StatusCode::OK, hold, move || deliveries(&taken, about, &app.secret)).await)
 }
 
 /// Say what became of deliveries: acknowledge, release, reject or extend each. Each is answered by itself.

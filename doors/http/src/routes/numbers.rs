@@ -2,19 +2,16 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use http::StatusCode;
 use punctual_core::Standing;
-use punctual_core::store::Bodies;
 use punctual_node::Number;
 use punctual_wire as wire;
 
 use super::LOOKING;
+use super::tasks::show;
 use crate::app::Shared;
 use crate::fault::{Code, Fault};
 use crate::gate::Caller;
 use crate::input::Names;
-use crate::output::json;
-use crate::translate;
 
 /// Look at the task with this number, or at the delivery of one that was broadcast.
 #[utoipa::path(get, operation_id = "get_numbered", path = "/v1/numbers/{number}", tag = "tasks",
@@ -26,17 +23,17 @@ pub(crate) async fn get(
     Names([number]): Names<1>,
 ) -> Result<Response, Fault> {
     let number = number.parse().map_err(|_| Fault::invalid("number", "it must be a whole number such as 4711"))?;
-    let found = app.handle.numbered(vec![Number(number)], Bodies::With).await?.pop().flatten();
+    let found = app.handle.numbered_held(Number(number)).await?;
     // Whose topic is not for this caller is not there for them: numbers are easily guessed.
-    let found = found.filter(|row| caller.needs_one_of(&LOOKING, Some(&row.task.topic)).is_ok());
-    let Some(row) = found else {
+    let found = found.filter(|(row, _)| caller.needs_one_of(&LOOKING, Some(&row.task.topic)).is_ok());
+    let Some((row, mut hold)) = found else {
         return Err(Fault::new(Code::NoSuchTask, format!("there is no task or delivery with the number {number}")));
     };
     let mut task = row.task;
     if let Standing::Spread { .. } = task.delivery.standing {
         // Where its deliveries stand is told by rows of their own.
-        let whole = app.handle.get(&task.topic, &task.id).await?;
-        task = whole.filter(|whole| whole.number == task.number).unwrap_or(task);
+        let whole = app.handle.get_held(&task.topic, &task.id).await?;
+        (task, hold) = whole.filter(|(whole, _)| whole.number == task.number).unwrap_or((task, hold));
     }
-    Ok(json(StatusCode::OK, &translate::task_info(task, Some(&app.handle), true)))
+    Ok(show(app, task, hold).await)
 }

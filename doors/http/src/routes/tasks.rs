@@ -4,12 +4,12 @@ use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
 use punctual_core::store::Bodies;
-use punctual_core::view::{Kept, Listing, PAGE_BYTES};
+use punctual_core::view::{Kept, Listing, PAGE_BYTES, TaskView};
 use punctual_core::{
     Back, Ending, Name, Refused, Revoke, Ruling, ScheduleOutcome, Scheduled, Selected, Standing, Task, TimeRange,
 };
-use punctual_node::Error;
 use punctual_node::access::Role;
+use punctual_node::{Error, Hold};
 use punctual_wire::{self as wire, read_json};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -19,15 +19,13 @@ use crate::app::{App, Shared};
 use crate::fault::{Code, Fault};
 use crate::gate::Caller;
 use crate::input::{JsonBody, MaybeJson, Names, Query, maybe_name, name};
-use crate::output::{json, long_json};
+use crate::output::{self, ROW_BYTES, build_json, json};
 use crate::trace::Context;
 use crate::translate;
 
 /// How many tasks a page has if nobody says.
 const PAGE: u32 = 100;
 const LONGEST_PAGE: u32 = 1_000;
-/// About how many bytes of an answer a task without its body takes.
-const ROW_BYTES: u64 = 512;
 
 /// What became of a task, written without a copy of its names.
 #[derive(Serialize)]
@@ -173,10 +171,22 @@ pub(crate) async fn get(
     Names([topic, id]): Names<2>,
 ) -> Result<Response, Fault> {
     caller.needs_one_of(&LOOKING, Some(&topic))?;
-    match app.handle.get(&topic, &id).await? {
-        Some(task) => Ok(json(StatusCode::OK, &translate::task_info(task, Some(&app.handle), true))),
+    match app.handle.get_held(&topic, &id).await? {
+        Some((task, hold)) => Ok(show(app, task, hold).await),
         None => Err(Fault::no_such_task(&topic, &id)),
     }
+}
+
+/// All that is known of one task, which takes this room.
+pub(super) async fn show(app: Shared, task: TaskView, hold: Hold) -> Response {
+    let about = (hold.bytes() + ROW_BYTES) as usize;
+    let build = move || {
+        let mut out = Vec::with_capacity(about);
+        let info = translate::task_info(task, Some(&app.handle), true);
+        serde_json::to_writer(&mut out, &info).expect("a task can be written as JSON into memory");
+        out
+    };
+    build_json(StatusCode::OK, hold, build).await
 }
 
 /// List tasks that are not finished, by when they come due.
@@ -253,12 +263,14 @@ pub(super) async fn turn_page(
     let cursor = query.cursor.as_deref().map(str::parse).transpose()?;
     let with_bodies = query.bodies.unwrap_or(false);
     let bodies = if with_bodies { Bodies::With } else { Bodies::Without };
-    let about = if with_bodies { PAGE_BYTES as u64 } else { u64::from(limit) * ROW_BYTES };
-    let hold = app.handle.hold(about)?;
+    let rows = u64::from(limit) * ROW_BYTES;
+    let most = if with_bodies { PAGE_BYTES as u64 + rows } else { rows };
+    let mut hold = app.handle.hold(most)?;
     let page = app.handle.list_within(caller.scope(), listing, cursor, limit as usize, bodies).await?;
-    let page = translate::page(page, &app.handle, with_bodies);
-    let page = serde_json::to_vec(&page).expect("an answer can be written as JSON");
-    Ok(long_json(StatusCode::OK, page, hold))
+    let about = page.tasks.iter().map(|task| task.written() as u64 + ROW_BYTES).sum();
+    hold.resize(about);
+    let handle = app.handle.clone();
+    Ok(build_json(StatusCode::OK, hold, move || output::page(page, about, &handle, with_bodies)).await)
 }
 
 /// Cancel a task, if it is not too late. Asking again after a lost answer is safe.

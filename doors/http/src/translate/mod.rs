@@ -13,7 +13,7 @@ pub(crate) use settings::{
 pub(crate) use standing::{chosen_ending, ending_from_wire, in_words, standing, time, way_on};
 pub(crate) use tasks::{new_task, reschedule, shift_of};
 pub use views::task_info;
-pub(crate) use views::{list_state, page, table_of};
+pub(crate) use views::{list_state, table_of};
 
 use punctual_core::{Millis, Timestamp};
 use punctual_wire::{Span, Time};

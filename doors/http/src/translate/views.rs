@@ -3,16 +3,11 @@
 use punctual_core::store::Table;
 use punctual_core::view::{DeliveryView, LiveState, TaskView};
 use punctual_core::{Attempt, Form, Past, Undone};
-use punctual_node::{Handle, Page};
+use punctual_node::Handle;
 use punctual_wire as wire;
 use serde_json::value::RawValue;
 
 use super::{retry_to_wire, standing, time};
-
-pub(crate) fn page(page: Page, node: &Handle, with_bodies: bool) -> wire::Page {
-    let tasks = page.tasks.into_iter().map(|task| task_info(task, Some(node), with_bodies)).collect();
-    wire::Page { tasks, next: page.next.map(|next| next.to_string()) }
-}
 
 /// A task as the wire shows it, with its body or without. Its number is told if it is a row of this node.
 pub fn task_info(task: TaskView, node: Option<&Handle>, with_body: bool) -> wire::TaskInfo {
