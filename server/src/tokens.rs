@@ -90,7 +90,10 @@ pub enum TokenError {
 
 /// How a file of tokens looks from outside: whatever is done to it, also to who may read it, makes another mark.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mark(Result<(u64, u64, u64, (i64, i64), (i64, i64)), io::ErrorKind>);
+pub struct Mark(Result<Look, io::ErrorKind>);
+
+/// Device, inode, length, and when content and rights were last changed.
+type Look = (u64, u64, u64, (i64, i64), (i64, i64));
 
 /// A file of tokens.
 #[derive(Clone, Debug)]
