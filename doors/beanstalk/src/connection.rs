@@ -123,6 +123,7 @@ impl<'a> Connection<'a> {
     pub async fn run(mut self) -> io::Result<()> {
         let ended = self.answer_all().await;
         self.add_counts();
+        self.stay.is_ending();
         self.door.handle.abandon(std::mem::take(&mut self.held).into_leases()).await;
         ended
     }

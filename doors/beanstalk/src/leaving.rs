@@ -41,6 +41,8 @@ struct Guest {
     has_ended: SetOnce<()>,
     /// Its client has not read what was written to it, and there is more.
     is_behind: AtomicBool,
+    /// It says nothing any more and only gives back what it held.
+    is_ending: AtomicBool,
     /// It was waited for in vain.
     lingers: AtomicBool,
 }
@@ -107,6 +109,11 @@ impl Stay {
     pub fn is_behind(&self, is_behind: bool) {
         self.guest.is_behind.store(is_behind, Ordering::Relaxed);
     }
+
+    /// Notes that nothing is left but to give back what was held.
+    pub fn is_ending(&self) {
+        self.guest.is_ending.store(true, Ordering::Relaxed);
+    }
 }
 
 /// Whether the client of this stream has left.
@@ -120,7 +127,9 @@ impl Guest {
     async fn be_waited_for(&self) {
         let until = Instant::now() + PATIENCE;
         while tokio::time::timeout(MOMENT, self.has_ended.wait()).await.is_err() {
-            if self.is_behind.load(Ordering::Relaxed) || Instant::now() >= until {
+            // Giving back takes as long as a commit: whoever waits for this one would wait for its own no less.
+            let takes_long = Instant::now() >= until && !self.is_ending.load(Ordering::Relaxed);
+            if self.is_behind.load(Ordering::Relaxed) || takes_long {
                 return self.lingers.store(true, Ordering::Relaxed);
             }
         }
