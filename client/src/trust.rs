@@ -89,9 +89,11 @@ pub(crate) fn refusal(error: &(dyn StdError + 'static)) -> Option<String> {
         _ if is_authority_as_server(tls) => {
             "is self-signed; trust this very certificate, or use one that an authority has signed".into()
         }
-        CertificateError::UnknownIssuer => "is vouched for by nobody whom this machine trusts; trust the certificate of \
+        CertificateError::UnknownIssuer => {
+            "is vouched for by nobody whom this machine trusts; trust the certificate of \
             its authority, or the certificate itself if it is self-signed"
-            .into(),
+                .into()
+        }
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => format!(
             "is for another name ({why}); use a name that is in it, or make one with this name as a subject alternative \
             name (a common name is not looked at)"

@@ -80,7 +80,8 @@ fn in_words(said: &str) -> String {
         "provided string was not `true` or `false`" => return "this must be true or false".into(),
         _ => {}
     }
-    if let Some((given, wanted)) = said.strip_prefix("unknown variant ").and_then(|rest| rest.split_once(", expected ")) {
+    if let Some((given, wanted)) = said.strip_prefix("unknown variant ").and_then(|rest| rest.split_once(", expected "))
+    {
         return format!("this must be {wanted}, not {given}");
     }
     // Lists are taken for objects whose fields come in order, until they are too short.

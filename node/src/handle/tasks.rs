@@ -2,8 +2,8 @@
 
 use punctual_core::store::ShardId;
 use punctual_core::{
-    Answer, Command, Ending, Limits, Matching, Name, Reschedule, Ruling, Schedule, Scheduled, Scope, Selected, Shift, Standing,
-    Sweep, SweepAction, Swept, Task, TimeRange, Timestamp,
+    Answer, Command, Ending, Limits, Matching, Name, Reschedule, Ruling, Schedule, Scheduled, Scope, Selected, Shift,
+    Standing, Sweep, SweepAction, Swept, Task, TimeRange, Timestamp,
 };
 
 use super::{Handle, answered};
