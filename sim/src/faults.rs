@@ -126,15 +126,17 @@ impl World {
         }
     }
 
-    /// Sets a clock right. A step forward is doubted first, and it takes a look to notice it.
+    /// Sets a clock right. A step forward is doubted first, and it takes a look to notice it; a step back is followed
+    /// at once, and so is whatever the clock shows when the process starts.
     pub(crate) fn set_clock_right(&mut self, index: usize) {
         let node = &mut self.nodes[index];
         node.clock.set_right(self.moment);
         node.blip = 0;
-        node.right_from = self.moment + DOUBT + 2_000;
         if node.up {
             node.now(self.moment);
         }
+        let is_doubted = node.up && node.is_in_doubt();
+        node.right_from = self.moment + if is_doubted { DOUBT + 2_000 } else { 0 };
     }
 
     /// A clock is far ahead for a moment, and then as it was before. Nobody may notice.
