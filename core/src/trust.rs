@@ -41,8 +41,10 @@ pub enum StepFate {
     Followed,
     /// It went forward, and is doubted from now on.
     Doubted,
-    /// It went forward, and has stood there for so long that it is believed now.
+    /// It went forward, was doubted, and has stood there for so long that it is believed now.
     Believed,
+    /// It went forward and is believed at once, since no step is to be doubted.
+    Unquestioned,
     /// It went forward, was doubted, and has been taken back before it was believed.
     Withdrawn,
 }
@@ -77,7 +79,8 @@ impl Trust {
         let since = same.map_or(boot, |doubted| doubted.since);
         if boot.saturating_sub(since) >= self.doubt {
             (self.ahead, self.doubted) = (ahead, None);
-            return (wall, Some(ClockStep { by, fate: StepFate::Believed }));
+            let fate = if same.is_some() { StepFate::Believed } else { StepFate::Unquestioned };
+            return (wall, Some(ClockStep { by, fate }));
         }
         let told = same.is_none().then_some(ClockStep { by, fate: StepFate::Doubted });
         self.doubted = Some(same.unwrap_or(Doubted { ahead, since }));
@@ -158,7 +161,9 @@ mod tests {
     #[test]
     fn without_doubt_a_step_is_believed_at_once() {
         let mut trust = Trust::new(NOW, 5_000, 0);
-        assert_eq!(judge(&mut trust, HOUR as i64, 1), (HOUR as i64, Some(StepFate::Believed)));
+        assert_eq!(judge(&mut trust, HOUR as i64, 1), (HOUR as i64, Some(StepFate::Unquestioned)));
+        assert_eq!(judge(&mut trust, HOUR as i64, 2), (HOUR as i64, None), "it is told once");
+        assert_eq!(judge(&mut trust, 0, 3), (0, Some(StepFate::Followed)));
     }
 
     #[test]

@@ -42,9 +42,13 @@ fn boot_micros() -> u64 {
     boot.tv_sec as u64 * 1_000_000 + boot.tv_nsec as u64 / 1_000
 }
 
-/// Such a difference between the clocks is looked at twice: it may be a step, or the time that this thread had to wait
-/// between reading the one and the other.
-const SLACK: u64 = 100_000;
+/// Such a difference between the clocks, in microseconds, is looked at twice: it may be a step, or the time that this
+/// thread had to wait between reading the one and the other. A lesser one is not noted, so this is also by how much the
+/// time may be wrong while a step is in doubt: no more than an instant's own precision.
+const SLACK: u64 = 1_000;
+
+/// Clocks that were read within so many microseconds were read at once, as good as that can be had.
+const AT_ONCE: u64 = 100;
 
 /// No difference is like this one: there is something to judge at each reading.
 const IN_DOUBT: i64 = i64::MIN;
@@ -89,8 +93,9 @@ impl DoubtingClock {
         };
         if let Some(step) = told {
             match step.fate {
-                StepFate::Doubted => _ = self.forward.fetch_add(1, Ordering::Relaxed),
+                StepFate::Doubted | StepFate::Unquestioned => _ = self.forward.fetch_add(1, Ordering::Relaxed),
                 StepFate::Followed | StepFate::Withdrawn => _ = self.back.fetch_add(1, Ordering::Relaxed),
+                // It was counted when it was doubted.
                 StepFate::Believed => {}
             }
             (self.tell)(step);
@@ -109,7 +114,7 @@ fn both() -> (u64, u64) {
     };
     let mut best = read();
     for _ in 0..10 {
-        if best.2 < 1_000 {
+        if best.2 < AT_ONCE {
             break;
         }
         let again = read();

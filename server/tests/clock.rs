@@ -10,13 +10,14 @@ mod stage;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use stage::{Server, eventually};
 
-/// Debian's library, installed if it is missing.
-fn libfaketime() -> PathBuf {
+/// Debian's library, installed if it is missing: once for all tests, since only one can install at a time.
+static LIBFAKETIME: LazyLock<PathBuf> = LazyLock::new(|| {
     let find = || {
         let places =
             fs::read_dir("/usr/lib").unwrap().flatten().map(|place| place.path().join("faketime/libfaketime.so.1"));
@@ -29,7 +30,7 @@ fn libfaketime() -> PathBuf {
             .unwrap();
         find().unwrap_or_else(|| panic!("faketime cannot be installed: {}", String::from_utf8_lossy(&installed.stderr)))
     })
-}
+});
 
 /// Sets the server's clock to so many seconds from the real one.
 fn set(clock: &Path, seconds: i64) {
@@ -47,7 +48,7 @@ fn server_with_clock(settings: &[(&str, &str)]) -> (Server, tempfile::TempDir, P
     let directory = tempfile::tempdir().unwrap();
     let clock = directory.path().join("clock");
     set(&clock, 0);
-    let library = libfaketime().display().to_string();
+    let library = LIBFAKETIME.display().to_string();
     let file = clock.display().to_string();
     let mut environment = vec![
         ("LD_PRELOAD", library.as_str()),
@@ -147,15 +148,18 @@ fn a_clock_that_is_set_back_makes_nothing_early_and_loses_nothing() {
     eventually("the clock is back", || now(&server).as_str() < due.as_str().unwrap() && now(&server) < iso(-1_800));
     let early = server.post("/v1/reserve", &json!({ "queues": ["t"], "wait": "3s" })).expect(200).json();
     assert_eq!(early["deliveries"], json!([]), "its time has not come by the server's clock");
+    assert_eq!((steps(&server, "forward"), steps(&server, "back")), (0, 1));
     server.crash();
     assert_eq!(server.get("/v1/tasks/t/1").expect(200).json()["due"], due);
     set(&clock, 60);
+    server.wait_for("it is followed at once");
     let taken = server.post("/v1/reserve", &json!({ "queues": ["t"], "wait": "20s" })).expect(200).json();
     let delivery: &Value = &taken["deliveries"][0];
     assert_eq!(delivery["due"], due);
     assert!(delivery["fired_at"].as_str() >= due.as_str());
     let done = json!({ "actions": [{ "do": "acknowledge", "lease": delivery["lease"] }] });
     assert_eq!(server.post("/v1/leases", &done).expect(200).json()["results"][0]["outcome"], "acknowledged");
+    assert_eq!((steps(&server, "forward"), steps(&server, "back")), (1, 0), "counted since the crash");
 }
 
 /// So many seconds from now by the real clock, as the server writes times.

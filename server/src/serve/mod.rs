@@ -206,6 +206,9 @@ fn clock(config: &Config) -> DoubtingClock {
         StepFate::Believed => {
             tracing::warn!(%step, "the clock still stands where it was set forward to: it is followed now")
         }
+        StepFate::Unquestioned => {
+            tracing::warn!(%step, "the clock was set forward: it is followed at once, as `clock.doubt` is zero")
+        }
         StepFate::Withdrawn => {
             tracing::warn!(%step, "the clock was set forward for a while and is back: nothing has fired by it");
         }
