@@ -6,8 +6,8 @@ mod center;
 
 use center::{Center, SHARD, at, name, task};
 use punctual_core::{
-    Answer, Back, Backoff, Command, Lease, Matching, Millis, QueueSettings, Reply, Request, Reschedule, Retry, Ruling,
-    Schedule, ScheduleOutcome, Scope, Shift, Standing, Sweep, SweepAction, Timestamp,
+    Answer, Back, Backoff, Command, Delivery, Lease, Matching, Millis, Output, QueueSettings, Reply, Request,
+    Reschedule, Retry, Ruling, Schedule, ScheduleOutcome, Scope, Shift, Standing, Sweep, SweepAction, Timestamp,
 };
 
 /// What a command that was read at this time is answered, in a step at the center's time.
@@ -16,6 +16,11 @@ fn ask_read_at(center: &mut Center, command: Command, read_at: Timestamp) -> Rep
 }
 
 fn step(center: &mut Center, requests: Vec<Request<u64>>, hand_over_at: Timestamp) -> Reply {
+    let output = step_without_commit(center, requests, hand_over_at);
+    commit(center, output)
+}
+
+fn step_without_commit(center: &mut Center, requests: Vec<Request<u64>>, hand_over_at: Timestamp) -> Output<u64> {
     let mut needs = center.shard.prepare(center.now(), requests, &center.board);
     while !needs.is_empty() {
         needs = center.shard.supply(needs.read(&*center.store, SHARD).unwrap());
@@ -23,7 +28,10 @@ fn step(center: &mut Center, requests: Vec<Request<u64>>, hand_over_at: Timestam
     center.shard.apply(hand_over_at);
     let now = center.now();
     center.shard.serve(&mut center.board, now);
-    let output = center.shard.finish();
+    center.shard.finish()
+}
+
+fn commit(center: &mut Center, output: Output<u64>) -> Reply {
     punctual_core::store::Store::commit(&*center.store, output.batch.into_iter().collect()).unwrap();
     center.shard.committed(output.step);
     output.answers.into_iter().map(|(_, reply)| reply).next().unwrap_or(Err(punctual_core::Refused::NothingThere))
@@ -149,4 +157,83 @@ fn given_back_for_a_time_it_counts_from_when_that_was_read() {
     assert_eq!(said, Ok(Answer::Released(Standing::Scheduled { at: now.plus(Millis(41)) })));
     let (said, _) = give_back(Back::After(Millis::ZERO));
     assert!(matches!(said, Ok(Answer::Released(Standing::Ready { .. }))), "{said:?}");
+}
+
+/// A step that hands over `id`, whose lease of a second counts from now as far as is known. It is not durable.
+fn hand_over(center: &mut Center, id: &str) -> (Output<u64>, Delivery) {
+    center.schedule(task(id, 0));
+    center.put_queue("t", QueueSettings { lease: Millis(1_000), ..QueueSettings::default() });
+    center.post_only(&["t"], 1, 0);
+    let now = center.now();
+    let output = step_without_commit(center, Vec::new(), now);
+    let Some((_, Ok(Answer::Reserved(deliveries)))) = output.answers.first() else { panic!("{output:?}") };
+    let delivery = deliveries[0].clone();
+    (output, delivery)
+}
+
+#[test]
+fn a_lease_that_was_handed_over_late_ends_so_much_later() {
+    for restarts in [false, true] {
+        let mut center = Center::new();
+        let (output, delivery) = hand_over(&mut center, "1");
+        assert_eq!(delivery.until, at(1_000));
+        center.tick(300);
+        center.shard.handed_over(output.step, Millis(300));
+        commit(&mut center, output).unwrap();
+        center.settle();
+        if restarts {
+            center.restart();
+        }
+        center.pass(999);
+        let Some(Standing::Leased { until, .. }) = center.standing("1") else { panic!("it is held") };
+        assert_eq!(until, at(1_300));
+        center.pass(1);
+        assert!(!matches!(center.standing("1"), Some(Standing::Leased { .. })), "its time is over");
+        assert!(center.ask(Command::Acknowledge(delivery.lease)).is_err());
+    }
+}
+
+#[test]
+fn a_lease_does_not_end_before_its_delivery_is_handed_over() {
+    let mut center = Center::new();
+    let (output, delivery) = hand_over(&mut center, "1");
+    let mut later = Vec::new();
+    for _ in 0..3 {
+        center.tick(700);
+        let now = center.now();
+        later.push(step_without_commit(&mut center, Vec::new(), now));
+    }
+    center.shard.handed_over(output.step, Millis(2_100));
+    commit(&mut center, output).unwrap();
+    later.into_iter().for_each(|output| _ = commit(&mut center, output));
+    center.pass(999);
+    assert_eq!(center.ask(Command::Acknowledge(delivery.lease)), Ok(Answer::Acknowledged));
+}
+
+#[test]
+fn a_lease_that_was_over_when_word_of_its_hand_over_came_lapses_then() {
+    let mut center = Center::new();
+    let (output, _) = hand_over(&mut center, "1");
+    center.tick(1_000);
+    let now = center.now();
+    let later = step_without_commit(&mut center, Vec::new(), now);
+    assert!(later.wake <= at(1_001), "it is looked at again shortly");
+    commit(&mut center, output).unwrap();
+    _ = commit(&mut center, later);
+    center.pass(1);
+    assert!(!matches!(center.standing("1"), Some(Standing::Leased { .. })), "nobody was late");
+}
+
+#[test]
+fn who_extends_a_lease_that_was_handed_over_late_gets_what_it_asked_for() {
+    let mut center = Center::new();
+    let (output, delivery) = hand_over(&mut center, "1");
+    let extend = Command::Extend { lease: delivery.lease.clone(), by: Some(Millis(5_000)) };
+    let later = vec![Request { command: extend, reply: 7, read_at: at(0) }];
+    let later = step_without_commit(&mut center, later, at(0));
+    center.shard.handed_over(output.step, Millis(300));
+    commit(&mut center, output).unwrap();
+    assert_eq!(commit(&mut center, later), Ok(Answer::Extended(at(5_000))));
+    let Some(Standing::Leased { until, .. }) = center.standing("1") else { panic!("it is held") };
+    assert_eq!(until, at(5_000));
 }

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Instant;
 
 use punctual_core::store::{Batch, Fence, ShardId, StoreError};
-use punctual_core::{Answer, Command, Mended, Output, Schedule};
+use punctual_core::{Answer, Command, Mended, Millis, Output, Schedule, Timestamp, What};
 
 use crate::caller::Caller;
 use crate::error::Error;
@@ -27,6 +27,8 @@ pub(crate) struct Sent {
     pub micros: u64,
     /// When it happened.
     pub at: Instant,
+    /// When what it hands out was thought to reach its consumers.
+    pub hand_over_at: Timestamp,
     pub output: Output<Caller>,
 }
 
@@ -210,6 +212,11 @@ impl Committer {
                 None => kept.push(sent),
             }
         }
+        let durable_at = Instant::now();
+        let hand_over_at = shared.leaving.hand_over_at(&*shared.clock);
+        for sent in &mut kept {
+            make_up_for(shared, sent, hand_over_at);
+        }
         // The shards go on first; the answers go out meanwhile.
         let marks: Vec<(ShardId, Fence, u64)> =
             kept.iter().map(|sent| (sent.shard, sent.fence, sent.output.step)).collect();
@@ -219,6 +226,7 @@ impl Committer {
         for sent in kept {
             let_out(shared, sent, &mut round);
         }
+        shared.leaving.note(durable_at.elapsed());
         for (shard, fence, step) in latest(&marks) {
             shared.inbox(shard).answered(fence, step);
         }
@@ -257,6 +265,31 @@ fn write(
     let verdicts = shared.store.commit(batches);
     round.commit = Some((begun.elapsed(), changes));
     verdicts.inspect_err(|error| shared.heed(error))
+}
+
+/// Makes the leases of a step longer if its deliveries leave later than was thought.
+fn make_up_for(shared: &Shared, sent: &mut Sent, hand_over_at: Timestamp) {
+    let late = hand_over_at.since(sent.hand_over_at);
+    let mut ends: Vec<&mut Timestamp> = Vec::new();
+    if late > Millis::ZERO {
+        for (_, reply) in &mut sent.output.answers {
+            match reply {
+                Ok(Answer::Reserved(deliveries)) => ends.extend(deliveries.iter_mut().map(|one| &mut one.until)),
+                Ok(Answer::Extended(until)) => ends.push(until),
+                _ => {}
+            }
+        }
+    }
+    if ends.is_empty() {
+        return;
+    }
+    for event in &mut sent.output.events {
+        if let What::Leased { until, .. } | What::Extended { until } = &mut event.what {
+            ends.push(until);
+        }
+    }
+    ends.into_iter().for_each(|until| *until = until.plus(late));
+    shared.inbox(sent.shard).is_late(sent.fence, sent.output.step, late);
 }
 
 /// Lets out what a durable step has to say.

@@ -1,7 +1,8 @@
-//! How long it takes from a step to its answers, by how long it took lately.
+//! How long it takes until answers are out, from their step or from its commit, by how long it took lately.
 //!
 //! A lease has to be written down before its delivery is handed over, so its end is reckoned before it is known
-//! how long the commit takes. It counts from when the delivery is thought to reach its consumer.
+//! how long the commit takes. It counts from when the delivery is thought to reach its consumer. If the commit takes
+//! longer, the committer knows when it is done, and the lease is made longer.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -11,13 +12,22 @@ use punctual_core::{Clock, Timestamp};
 /// More than this is not made up for: a store that takes longer is in trouble.
 const LONGEST: Duration = Duration::from_secs(1);
 
+/// By how much a step may be slower than lately without its leases having to be made longer, which is another write.
+const MARGIN: Duration = Duration::from_millis(1);
+
 #[derive(Default)]
 pub(crate) struct Pace {
     micros: AtomicU64,
+    margin: Duration,
 }
 
 impl Pace {
-    /// The answers of a step are out, so long after it began to happen.
+    /// For what had better be reckoned too late than too early.
+    pub fn with_margin() -> Pace {
+        Pace { margin: MARGIN, ..Pace::default() }
+    }
+
+    /// Answers are out, so long after their step began to happen, or after it was durable.
     pub fn note(&self, took: Duration) {
         let took = took.min(LONGEST).as_micros() as u64;
         let before = self.micros.load(Ordering::Relaxed);
@@ -25,9 +35,9 @@ impl Pace {
         self.micros.store(took.max(before - before.div_ceil(8)), Ordering::Relaxed);
     }
 
-    /// When what is handed over in a step that happens now reaches its consumer, rounded up.
+    /// When what is handed over in a step that happens now, or is durable now, reaches its consumer, rounded up.
     pub fn hand_over_at(&self, clock: &dyn Clock) -> Timestamp {
-        let micros = clock.micros() + 1 + self.micros.load(Ordering::Relaxed);
+        let micros = clock.micros() + 1 + self.micros.load(Ordering::Relaxed) + self.margin.as_micros() as u64;
         Timestamp::from_millis(micros.div_ceil(1_000))
     }
 }

@@ -39,7 +39,10 @@ pub(crate) struct Shared {
     pub readers: Readers,
     pub ids: Ids,
     pub meter: Meter,
+    /// How long it takes from a step to its answers.
     pub pace: Pace,
+    /// How long it takes from a commit to the answers.
+    pub leaving: Pace,
     pub closing: Closing,
     pub watchers: Watchers,
     pub archiving: Archiving,
@@ -65,7 +68,8 @@ impl Shared {
             readers: Readers::new(config.reads),
             ids: Ids::new(),
             meter: Meter::new(clock.now()),
-            pace: Pace::default(),
+            pace: Pace::with_margin(),
+            leaving: Pace::default(),
             closing: Closing::default(),
             watchers: Watchers::new(),
             archiving: Archiving::default(),

@@ -62,30 +62,36 @@ impl Running {
     /// On an error the shard's memory cannot be trusted any more.
     pub fn turn(&mut self, shared: &Shared, requests: Vec<Request<Caller>>, settled: u64) -> Result<(), StoreError> {
         let Running { shard, fence, plan } = self;
+        for (step, late) in shared.inbox(shard.id()).take_late(*fence) {
+            shard.handed_over(step, late);
+        }
         if settled > plan.settled {
             shard.committed(settled);
             plan.settled = settled;
         }
-        let (output, at) = step(shard, shared, requests)?;
+        let Stepped { output, at, hand_over_at } = step(shard, shared, requests)?;
         plan.wake = if output.wake <= shard.now() { Timestamp::ZERO } else { output.wake };
         let step = output.step;
         if plan.sent == plan.settled && says_nothing(&output) {
             shard.committed(step);
             plan.settled = step;
         } else {
-            shared.commit(Sent { shard: shard.id(), fence: *fence, micros: shared.clock.micros(), at, output });
+            let micros = shared.clock.micros();
+            shared.commit(Sent { shard: shard.id(), fence: *fence, micros, at, hand_over_at, output });
         }
         plan.sent = step;
         Ok(())
     }
 }
 
-/// What comes of a step, and when it happened.
-fn step(
-    shard: &mut Shard<Caller>,
-    shared: &Shared,
-    requests: Vec<Request<Caller>>,
-) -> Result<(Output<Caller>, Instant), StoreError> {
+/// What comes of a step, when it happened, and when what it hands out was thought to reach its consumers.
+struct Stepped {
+    output: Output<Caller>,
+    at: Instant,
+    hand_over_at: Timestamp,
+}
+
+fn step(shard: &mut Shard<Caller>, shared: &Shared, requests: Vec<Request<Caller>>) -> Result<Stepped, StoreError> {
     let Shared { store, clock, lobby, .. } = shared;
     shard.make_room(shared.lacks_room());
     let now = clock.now();
@@ -94,7 +100,8 @@ fn step(
         needs = shard.supply(needs.read(&**store, shard.id())?);
     }
     let at = Instant::now();
-    shard.apply(shared.pace.hand_over_at(&**clock));
+    let hand_over_at = shared.pace.hand_over_at(&**clock);
+    shard.apply(hand_over_at);
     let mut over = Vec::new();
     let mut room = lobby.room();
     room.board.set_room(shared.outgoing.left());
@@ -113,7 +120,7 @@ fn step(
         }
     }
     output.answers.extend(over.into_iter().map(|caller| (caller, Ok(Answer::Reserved(Vec::new())))));
-    Ok((output, at))
+    Ok(Stepped { output, at, hand_over_at })
 }
 
 /// Whether nobody has to hear of a step, and nothing is to be written.

@@ -13,11 +13,14 @@ use punctual_core::store::{
     StoreError, Tally, TallyKind,
 };
 use punctual_core::{
-    Ending, Millis, Name, QueueSettings, Rate, Refused, Ruling, ScheduleOutcome, Standing, TopicSettings,
+    Ending, Millis, Name, QueueSettings, Rate, Refused, Reserve, Ruling, ScheduleOutcome, Standing, TopicSettings,
 };
 use punctual_memory::{Fate, MemoryStore};
 use punctual_node::{Error, Node, NodeConfig, StartError, SystemClock};
-use stage::{MovedClock, Stage, config, eventually, finish, is_created, is_dry, name, next, schedule_until_back, task};
+use stage::{
+    MovedClock, PATIENCE, Stage, config, eventually, finish, is_created, is_dry, name, next, schedule_until_back, task,
+    wait_for,
+};
 
 #[tokio::test]
 async fn a_full_inbox_is_answered_as_overload() {
@@ -318,6 +321,27 @@ async fn slow_commits_do_not_reorder_answers() {
         call.await.unwrap();
     }
     assert!(order.lock().unwrap().is_sorted(), "{order:?}");
+}
+
+#[tokio::test]
+async fn a_lease_counts_from_its_hand_over_however_long_the_commit_takes() {
+    let Stage { handle, store, node: _node, .. } = Stage::new(1);
+    handle.schedule(task("orders", "7")).await.unwrap();
+    let is_slow = AtomicBool::new(true);
+    store.faults().slow_down(move || {
+        if is_slow.swap(false, Ordering::SeqCst) {
+            std::thread::sleep(Duration::from_millis(300));
+        }
+    });
+    let wish = Reserve { lease: Some(Millis(1_000)), ..wait_for(&handle, "orders", PATIENCE) };
+    let delivery = handle.reserve(wish).await.unwrap().remove(0);
+    let came_at = handle.now();
+    assert!(delivery.until >= came_at.plus(Millis(999)), "{} is told at {came_at}", delivery.until);
+    tokio::time::sleep(Duration::from_millis(900)).await;
+    let view = handle.get(&name("orders"), &name("7")).await.unwrap().unwrap();
+    let Standing::Leased { until, .. } = view.delivery.standing else { panic!("{view:?}") };
+    assert_eq!(until, delivery.until, "what was told is written down");
+    handle.acknowledge(delivery.lease).await.unwrap();
 }
 
 #[tokio::test]

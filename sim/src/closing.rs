@@ -72,6 +72,7 @@ impl World {
             answers: BTreeMap::new(),
             holders: BTreeMap::new(),
             waited_since: now,
+            late: seat.take_late(),
             batch: output.batch.clone(),
         };
         self.store.commit(output.batch.into_iter().collect()).ok()?;

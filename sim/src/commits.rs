@@ -156,7 +156,7 @@ impl World {
                 continue;
             }
             if durable && !failed.contains(&item.record.shard) {
-                self.nodes[index].committed(item.record.shard, item.record.step);
+                self.nodes[index].committed(&item.record, self.moment);
                 self.release(index, item);
             } else {
                 self.lose(item.record.answers.keys().copied().collect());

@@ -73,6 +73,8 @@ pub struct Seat {
     poked: bool,
     /// Steps that are not durable yet.
     in_flight: usize,
+    /// How late deliveries were handed over since its last step.
+    late: Vec<Millis>,
 }
 
 /// The output of a step, on its way to become durable.
@@ -200,7 +202,15 @@ impl Node {
     /// Takes a shard into its care.
     pub fn take_seat(&mut self, shard: Shard<Tag>, fence: Fence) {
         let id = shard.id();
-        let seat = Seat { shard, fence, inbox: Vec::new(), wake: Timestamp::ZERO, poked: true, in_flight: 0 };
+        let seat = Seat {
+            shard,
+            fence,
+            inbox: Vec::new(),
+            wake: Timestamp::ZERO,
+            poked: true,
+            in_flight: 0,
+            late: Vec::new(),
+        };
         self.seats.insert(id, seat);
         self.board.expect(id);
     }
@@ -338,6 +348,7 @@ impl Node {
             holders: consumers.collect(),
             answers,
             waited_since: self.starved_at,
+            late: seat.take_late(),
             batch: output.batch,
         };
         self.waiting.push_back(Item { record, forwards: output.forwards });
@@ -359,10 +370,16 @@ impl Node {
     }
 
     /// A step of a shard is durable.
-    pub fn committed(&mut self, shard: ShardId, step: u64) {
-        if let Some(seat) = self.seats.get_mut(&shard) {
+    pub fn committed(&mut self, record: &StepRecord, moment: Moment) {
+        let late = if record.gives_leases() { self.now(moment).since(record.now) } else { Millis::ZERO };
+        if let Some(seat) = self.seats.get_mut(&record.shard) {
             seat.in_flight -= 1;
-            seat.shard.committed(step);
+            if late > Millis::ZERO {
+                seat.shard.handed_over(record.step, late);
+                seat.late.push(late);
+                seat.poked = true;
+            }
+            seat.shard.committed(record.step);
         }
     }
 
@@ -389,6 +406,11 @@ impl Node {
 }
 
 impl Seat {
+    /// How late deliveries were handed over, of which its shard has heard since this was asked last.
+    pub fn take_late(&mut self) -> Vec<Millis> {
+        std::mem::take(&mut self.late)
+    }
+
     /// Whether everything it did is durable.
     pub fn is_settled(&self) -> bool {
         self.in_flight == 0

@@ -36,6 +36,8 @@ pub struct StepRecord {
     /// In runs in which nothing delays a hand-over: since when somebody has always waited for the
     /// queue that is watched for it.
     pub waited_since: Timestamp,
+    /// By how much deliveries of earlier steps were handed over later than was thought, of which the shard has heard.
+    pub late: Vec<Millis>,
     /// What is to be written.
     pub batch: Option<Batch>,
 }
@@ -60,6 +62,12 @@ impl StepRecord {
             };
             deliveries.iter().map(|delivery| (*tag, delivery))
         })
+    }
+
+    /// Whether leases begin in this step, or begin anew.
+    pub fn gives_leases(&self) -> bool {
+        let extended = self.answers.values().any(|reply| matches!(reply, Ok(Answer::Extended(_))));
+        extended || self.deliveries().next().is_some()
     }
 
     /// What consumers that waited are given, with the request that gets it.

@@ -30,6 +30,7 @@ impl<R> Shard<R> {
                 self.arrive(slot);
                 self.firing = None;
             }
+            Phase::Leased { .. } if self.is_on_its_way(slot) => self.look_again(position),
             Phase::Leased { .. } => self.lapse(slot),
             Phase::Forwarding { .. } => self.forward(slot),
             Phase::Waiting | Phase::Spread(_) | Phase::Dead(_) | Phase::Finished(_) => {}

@@ -100,7 +100,7 @@ impl<R> Shard<R> {
         let queue = self.queue_settings(slot);
         let time = lease_time(by, &self.desk[slot].state, &queue);
         let until = self.hand_over_at.plus(time);
-        self.hold_until(slot, until);
+        self.hand_over_until(slot, until);
         self.note(slot, What::Extended { until });
         Ok(Answer::Extended(until))
     }

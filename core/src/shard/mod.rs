@@ -15,6 +15,7 @@ mod entries;
 mod fire;
 mod forecast;
 mod forward;
+mod handed;
 mod late;
 mod lease;
 mod mend;
@@ -56,6 +57,7 @@ use crate::time::{Millis, Timestamp};
 use desk::{Desk, Slot};
 use directory::Directory;
 use forecast::Forecast;
+use handed::Handed;
 use late::Late;
 use meta::Numbers;
 use needs::Pending;
@@ -168,7 +170,8 @@ pub struct Output<R> {
 /// 5. [`finish`](Shard::finish): gives the output.
 ///
 /// [`step`](Shard::step) does all five. When an output's batch is durable, tell
-/// [`committed`](Shard::committed); further steps need not wait for that. If a read or a commit
+/// [`committed`](Shard::committed), and before it [`handed_over`](Shard::handed_over) if deliveries leave later than
+/// `apply` was told; further steps need not wait for that. If a read or a commit
 /// fails, the shard's memory is not to be trusted: drop it and open it again.
 #[derive(Debug)]
 pub struct Shard<R> {
@@ -178,6 +181,7 @@ pub struct Shard<R> {
     now: Timestamp,
     /// From when leases that are given in this step count.
     hand_over_at: Timestamp,
+    handed: Handed,
     opened_at: Timestamp,
     /// Something may be overdue that was not read yet.
     is_catching_up: bool,
@@ -290,6 +294,7 @@ impl<R> Shard<R> {
         while self.in_flight.front().is_some_and(|(first, _)| *first <= step) {
             self.in_flight.pop_front();
         }
+        self.handed.committed(step);
         self.desk.committed(step, self.horizon);
     }
 

@@ -155,6 +155,7 @@ impl<R> Shard<R> {
                 false => _ = self.wheel.insert(position.at.as_millis(), Timer { seq: position.seq, topic }),
             }
         }
+        self.pending.due.extend(self.handed.take_overtaken().into_iter().filter(|position| position.at <= self.now));
         // The wheel gives equal times in the order in which timers were set; a restart would give them by number.
         self.pending.due.sort_unstable();
         self.collect_expired();

@@ -201,6 +201,7 @@ impl<R> Shard<R> {
             fence,
             now,
             hand_over_at: now,
+            handed: super::handed::Handed::default(),
             opened_at: now,
             is_catching_up: true,
             step: 0,

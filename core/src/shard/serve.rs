@@ -234,7 +234,7 @@ impl<R> Shard<R> {
         state.queue = Some(queue.name.clone());
         state.attempts += 1;
         let (holder, attempt) = (consumer.clone(), state.attempts);
-        self.hold_until(slot, until);
+        self.hand_over_until(slot, until);
         self.note(slot, What::Leased { holder, attempt, until });
         let row = &self.desk[slot];
         let Content { form, headers, body } = unpack(row.body.as_ref().expect("it was looked for"));

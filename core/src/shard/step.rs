@@ -159,10 +159,19 @@ impl<R> Shard<R> {
         let timer = self.wheel.next_at().map_or(Timestamp::NEVER, Timestamp::from_millis);
         let expiry = self.expiries.first().map_or(Timestamp::NEVER, |(at, _)| *at);
         let pause = self.pauses.first().map_or(Timestamp::NEVER, |(until, _)| *until);
-        [timer, expiry, pause, self.slice_wake(), self.history.wake(), self.dead.wake(), self.rate_wake]
-            .into_iter()
-            .min()
-            .expect("there are several")
+        [
+            timer,
+            expiry,
+            pause,
+            self.handed.wake(self.now),
+            self.slice_wake(),
+            self.history.wake(),
+            self.dead.wake(),
+            self.rate_wake,
+        ]
+        .into_iter()
+        .min()
+        .expect("there are several")
     }
 
     /// Counts by minute what the forecast's horizon has reached.

@@ -51,6 +51,8 @@ struct Flight {
     now: Timestamp,
     batch: Option<Batch>,
     leases: Vec<Held>,
+    /// When the first of its leases ends.
+    leases_end: Timestamp,
     forwards: Vec<Forward>,
     /// The model, if what was asked for ends with this step.
     after: Option<Box<Model>>,
@@ -202,7 +204,8 @@ impl Pair {
         // What is not durable yet cannot be forgotten, so nothing is on its way for longer than it is kept.
         let lag = if std::mem::take(&mut self.model.forgot) { 0 } else { self.lag };
         let briefest = self.model.briefest_keeping();
-        let is_old = |flight: &Flight| flight.now.plus(briefest) <= now;
+        // Nor for longer than a lease lasts, which has not begun before it is handed over.
+        let is_old = |flight: &Flight| flight.now.plus(briefest) <= now || flight.leases_end <= now;
         self.commit_down_to(if self.in_flight.iter().any(is_old) { 0 } else { lag });
 
         let mut actual: BTreeMap<u64, Reply> = BTreeMap::new();
@@ -216,6 +219,7 @@ impl Pair {
             let requests = std::mem::take(&mut requests);
             let output = self.step(requests);
             let leases = translate::leases(&output.answers, &expected);
+            let leases_end = translate::first_end(&output.answers);
             actual.extend(output.answers);
             forwards.extend(output.forwards.iter().cloned());
             events.extend(output.events);
@@ -224,6 +228,7 @@ impl Pair {
                 now: self.now,
                 batch: output.batch,
                 leases,
+                leases_end,
                 forwards: output.forwards,
                 after: goes_on.then(|| Box::new(self.model.clone())),
             });

@@ -65,6 +65,16 @@ pub fn tame(queue: &Name) -> Command {
     Command::PutQueue { name: queue.clone(), settings: Box::new(settings) }
 }
 
+/// When the first of the leases ends that were given or made longer.
+pub fn first_end(answers: &[(u64, Reply)]) -> Timestamp {
+    let ends = answers.iter().flat_map(|(_, reply)| match reply {
+        Ok(Answer::Reserved(deliveries)) => deliveries.iter().map(|delivery| delivery.until).collect(),
+        Ok(Answer::Extended(until)) => vec![*until],
+        _ => Vec::new(),
+    });
+    ends.min().unwrap_or(Timestamp::NEVER)
+}
+
 /// The leases that consumers got, as both sides know them.
 pub fn leases(actual: &[(u64, Reply)], expected: &BTreeMap<u64, Reply>) -> Vec<Held> {
     let mut held = Vec::new();

@@ -14,8 +14,8 @@ pub(crate) use resting::{Turn, sleep_until};
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use punctual_core::Request;
 use punctual_core::store::Fence;
+use punctual_core::{Millis, Request};
 
 use crate::caller::Caller;
 use crate::config::NodeConfig;
@@ -46,6 +46,8 @@ struct State {
     committed: u64,
     /// The latest step whose answers are out.
     answered: u64,
+    /// Steps whose deliveries reach their consumers later than was thought, and by how much.
+    late: Vec<(u64, Millis)>,
     /// The store has failed this shard.
     failed: Option<String>,
     door: Door,
@@ -92,6 +94,7 @@ impl Inbox {
             claimed_at,
             committed: 0,
             answered: 0,
+            late: Vec::new(),
             failed: None,
             door: Door::Open,
             rest: Rest::Awake,
@@ -171,6 +174,23 @@ impl Inbox {
                 self.wake_anyway(state);
             }
         }
+    }
+
+    /// Deliveries of a step that is about to be said to be durable leave so much later than was thought.
+    pub fn is_late(&self, fence: Fence, step: u64, late: Millis) {
+        let mut state = lock(&self.state);
+        if state.fence == fence {
+            state.late.push((step, late));
+            // The next step writes down when their leases end.
+            state.look = true;
+            self.wake(state);
+        }
+    }
+
+    /// What the shard that runs under this fence has yet to hear of that.
+    pub fn take_late(&self, fence: Fence) -> Vec<(u64, Millis)> {
+        let mut state = lock(&self.state);
+        if state.fence == fence { std::mem::take(&mut state.late) } else { Vec::new() }
     }
 
     /// The answers of a step are out, and so are those of all before it.

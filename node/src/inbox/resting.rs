@@ -69,6 +69,7 @@ impl Inbox {
         state.claimed_at = claimed_at;
         state.committed = 0;
         state.answered = 0;
+        state.late.clear();
         state.failed = None;
         if !matches!(state.door, Door::Stopping(_)) {
             state.door = Door::Open;

@@ -147,6 +147,7 @@ impl Auditor {
                 settings: &settings,
                 queue_after: now_there.and_then(|row| row.state.queue.clone()),
                 due_after: now_there.map(|row| row.state.due),
+                late: &record.late,
                 sweeps: ledger.sweeps.values().map(|sweeping| &sweeping.sweep).collect(),
                 deletions: ledger.deletions.iter().collect(),
             };
@@ -197,6 +198,7 @@ impl Auditor {
         let born = task.filter(is_spread).filter(|_| before.is_none() && !key.queue().is_empty());
         let born = born.map(|task| context.born(guess::Candidate::of(task)));
         let mut guesses: Vec<Guess> = [Guess::of(before)].into_iter().chain(born.clone()).collect();
+        guesses.extend(context.made_up_for(&guesses[0]));
         guesses = context.cleared(context.closure(guesses));
         for (tag, command) in &record.requests {
             let about = subject(command);

@@ -24,6 +24,8 @@ pub(super) struct Context<'a> {
     pub queue_after: Option<Name>,
     /// The due time that the row has after the step.
     pub due_after: Option<Timestamp>,
+    /// By how much leases may have been made longer, since their deliveries were handed over so late.
+    pub late: &'a [Millis],
     /// Sweeps that are under way.
     pub sweeps: Vec<&'a Sweep>,
     /// Deletions that are under way.
@@ -133,6 +135,18 @@ impl Context<'_> {
         let closes =
             |deletion: &&Deletion| matches!(deletion, Deletion::Topic(name) if self.key.topic() == name.as_str());
         self.deletions.iter().any(closes)
+    }
+
+    /// What a row may be after word has come of when its delivery was handed over.
+    pub fn made_up_for(&self, guess: &Guess) -> Vec<Guess> {
+        let Guess::Row(row) = guess else { return Vec::new() };
+        let late = self.late.iter().filter(|_| matches!(row.state.phase, Phase::Leased { .. }));
+        let longer = |late: &Millis| {
+            let mut row = (**row).clone();
+            row.set_at(row.at.plus(*late));
+            Guess::row(row)
+        };
+        late.map(longer).collect()
     }
 
     fn by_itself(&self, row: &Candidate) -> Vec<Guess> {

@@ -1,0 +1,73 @@
+//! Leases whose deliveries are on their way to their consumers.
+//!
+//! A lease is written down before its delivery is handed over, so its end is reckoned from when that is thought to be.
+//! If it takes longer, the lease ends so much later, which is told to its consumer and written down in the next step.
+//!
+//! **Invariant**: a lease does not end before its delivery has been handed over, however long that takes.
+
+use std::collections::VecDeque;
+
+use super::Shard;
+use super::desk::Slot;
+use crate::store::Position;
+use crate::time::{Millis, Timestamp};
+
+#[derive(Debug, Default)]
+pub(super) struct Handed {
+    /// In which step, and where the lease ends.
+    leases: VecDeque<(u64, Position)>,
+    /// Those of them whose time has come already.
+    overtaken: Vec<Position>,
+}
+
+impl Handed {
+    /// Takes out what has been overtaken, to be looked at again.
+    pub fn take_overtaken(&mut self) -> Vec<Position> {
+        std::mem::take(&mut self.overtaken)
+    }
+
+    /// When to look again whether a lease that should be over has begun.
+    pub fn wake(&self, now: Timestamp) -> Timestamp {
+        if self.overtaken.is_empty() { Timestamp::NEVER } else { now.plus(Millis(1)) }
+    }
+
+    /// The step is durable, and so are all before it.
+    pub fn committed(&mut self, step: u64) {
+        while self.leases.front().is_some_and(|(first, _)| *first <= step) {
+            self.leases.pop_front();
+        }
+    }
+}
+
+impl<R> Shard<R> {
+    /// What a step has handed out reaches its consumers so much later than [`apply`](Shard::apply) was told: its leases
+    /// end so much later. To be told before the step is said to be [`committed`](Shard::committed).
+    pub fn handed_over(&mut self, step: u64, late: Millis) {
+        let ends: Vec<Position> =
+            self.handed.leases.iter().filter(|(of, _)| *of == step).map(|(_, position)| *position).collect();
+        for position in ends {
+            // Whoever has said something about it since has got another end for it, or none.
+            if let Some(slot) = self.desk.at(position).filter(|slot| self.desk[*slot].is_leased()) {
+                self.hold_until(slot, position.at.plus(late));
+            }
+        }
+    }
+
+    /// Lets a consumer hold a row until a time that counts from the hand-over in this step.
+    pub(super) fn hand_over_until(&mut self, slot: Slot, until: Timestamp) {
+        self.hold_until(slot, until);
+        self.handed.leases.push_back((self.step + 1, self.desk[slot].position()));
+    }
+
+    /// Whether a lease has not begun yet, as far as is known.
+    pub(super) fn is_on_its_way(&self, slot: Slot) -> bool {
+        let row = &self.desk[slot];
+        // What is durable has been handed over, and almost everything is when its time comes.
+        self.desk.is_dirty(&row.key) && self.handed.leases.iter().any(|(_, end)| *end == row.position())
+    }
+
+    /// Looks again shortly at a lease that should be over and has not begun.
+    pub(super) fn look_again(&mut self, position: Position) {
+        self.handed.overtaken.push(position);
+    }
+}
