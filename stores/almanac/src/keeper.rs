@@ -43,7 +43,7 @@ pub(crate) struct Desk {
     next_run: u64,
     /// By run and first block of a table: up to which block the room was given back.
     given_back: BTreeMap<(u64, usize), usize>,
-    /// How many bytes of rows in runs were dead when their room was last given back.
+    /// How many bytes of rows in runs were dead in the manifest after which room was last given back.
     pub dead_bytes: u64,
 }
 
@@ -59,14 +59,15 @@ impl Desk {
 
     /// Gives the room of dead rows back to the disk, at the beginning of each table of each run:
     /// rows die in the order of their times. Nothing refers to them any more, since they were dead
-    /// before the journal that counts begins.
-    pub fn give_back(&mut self, runs: &[(u16, Shelved)], retired: &[(u16, Shelved)]) {
-        for (place, then) in runs {
+    /// before the journal that counts begins. `runs`: as that manifest knows them.
+    pub fn give_back(&mut self, mut runs: Vec<(u16, Shelved)>, retired: &[(u16, Shelved)]) {
+        runs.retain(|(place, _)| retired.iter().all(|(gone, _)| gone != place));
+        let stays = |number: u64| runs.iter().any(|(_, then)| then.run.number() == number);
+        self.given_back.retain(|(number, _), _| stays(*number));
+        // Rows that have died since are still to be given back, so they do not count here.
+        self.dead_bytes = dead_bytes(&runs);
+        for (_, then) in &runs {
             let number = then.run.number();
-            if retired.iter().any(|(gone, _)| gone == place) {
-                self.given_back.retain(|(run, _), _| *run != number);
-                continue;
-            }
             for (shard, table) in then.run.tables() {
                 let blocks = then.run.blocks_from(shard, table, Position::START);
                 let given = self.given_back.entry((number, blocks.start)).or_insert(blocks.start);
@@ -263,13 +264,11 @@ impl Shared {
         let mut state = lock(&self.state);
         state.spare = spare;
         self.living.store(state.living(), Ordering::Relaxed);
-        // The room of these comes back below.
-        desk.dead_bytes = dead_bytes(&state);
         drop(state);
         self.retire(&retired);
         let surplus = lock(&self.journal).release(manifest.first_segment, self.worth_keeping());
         self.remove_segments(surplus);
-        desk.give_back(&runs, &retired);
+        desk.give_back(runs, &retired);
         Ok(())
     }
 

@@ -10,7 +10,7 @@
 //! manifest. Commits wait meanwhile. A crash before the manifest is replaced leaves a retelling that no manifest asks
 //! for; it is passed over.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -35,12 +35,13 @@ const RECORD: u64 = 256 << 10;
 impl Shared {
     /// Whether a retelling would give room back: a run that is all dead, enough dead rows, or segments.
     pub fn is_worth_retelling(&self, desk: &Desk) -> bool {
-        let state = lock(&self.state);
-        let lenders = lenders(&state);
-        let is_idle = |(place, shelved): (u16, &Shelved)| shelved.living() == 0 && !lenders.contains(&place);
-        let has_idle = state.shelf.runs().any(is_idle);
-        let has_died = dead_bytes(&state) >= desk.dead_bytes + self.config.segment / 4;
-        drop(state);
+        let runs = {
+            let state = lock(&self.state);
+            let runs = state.shelf.runs().map(|(place, run)| (place, run.clone())).collect();
+            without_lenders(runs, borrowed(&state))
+        };
+        let has_idle = runs.iter().any(|(_, shelved)| shelved.living() == 0);
+        let has_died = dead_bytes(&runs) >= desk.dead_bytes + self.config.segment / 4;
         let journal = lock(&self.journal);
         // Telling it again takes as much as lives, so the journal must hold more than that; much more, unless there is
         // hardly anything left. A layer that no run can be written of is among it, with all that is gone from it.
@@ -68,7 +69,7 @@ impl Shared {
             (Arc::clone(state.active.rows()), runs, fences, Arc::clone(&state.tallies))
         };
         let (sequence, first_segment) = (journal.written(), journal.number() + 1);
-        let runs = without_lenders(runs, &rows);
+        let runs = without_lenders(runs, borrowed_by(&rows, |_| true));
         let told = Teller { shared: self, journal: &mut journal, sequence }.tell(&rows, &runs);
         let tallies = sum(&tallies, &rows);
         // Nobody else may hold the rows when the next commit comes.
@@ -93,11 +94,10 @@ impl Shared {
         self.remove_segments(surplus);
         let retired: Vec<(u16, Shelved)> = {
             let mut state = lock(&self.state);
-            desk.dead_bytes = dead_bytes(&state);
             idle.iter().filter_map(|(place, _)| Some((*place, state.shelf.take(*place)?))).collect()
         };
         self.retire(&retired);
-        desk.give_back(&runs, &retired);
+        desk.give_back(runs, &retired);
         Ok(())
     }
 }
@@ -176,27 +176,32 @@ impl Teller<'_> {
     }
 }
 
-/// The places of the runs from which bodies are borrowed.
-fn lenders(state: &State) -> BTreeSet<u16> {
-    let frozen = state.frozen.as_ref().map(|frozen| frozen.layer().rows());
-    let layers = [Some(state.active.rows()), frozen].into_iter().flatten();
-    layers.flat_map(|rows| rows.filled().filter_map(|slot| lender(rows, slot))).map(|address| address.run).collect()
+/// The rows of runs whose bodies are borrowed, by the places of the runs.
+type Borrowed = BTreeMap<u16, RoaringBitmap>;
+
+fn borrowed(state: &State) -> Borrowed {
+    let mut borrowed = borrowed_by(state.active.rows(), |_| true);
+    if let Some(frozen) = &state.frozen {
+        for (place, lent) in borrowed_by(frozen.layer().rows(), |slot| !frozen.gone().contains(slot)) {
+            *borrowed.entry(place).or_default() |= lent;
+        }
+    }
+    borrowed
 }
 
-fn lender(rows: &Rows, slot: SlotId) -> Option<Address> {
-    match rows.row(slot).1 {
-        Body::Here => None,
-        Body::Borrowed(address) => Some(address),
+fn borrowed_by(rows: &Rows, is_there: impl Fn(SlotId) -> bool) -> Borrowed {
+    let mut borrowed = Borrowed::new();
+    for slot in rows.filled().filter(|slot| is_there(*slot)) {
+        if let Body::Borrowed(address) = rows.row(slot).1 {
+            borrowed.entry(address.run).or_default().insert(address.ordinal);
+        }
     }
+    borrowed
 }
 
 /// The runs as a manifest is to know them: rows whose bodies are borrowed live, until what has become of them is in
 /// a run of its own.
-fn without_lenders(mut runs: Vec<(u16, Shelved)>, rows: &Rows) -> Vec<(u16, Shelved)> {
-    let mut borrowed: BTreeMap<u16, RoaringBitmap> = BTreeMap::new();
-    for address in rows.filled().filter_map(|slot| lender(rows, slot)) {
-        borrowed.entry(address.run).or_default().insert(address.ordinal);
-    }
+fn without_lenders(mut runs: Vec<(u16, Shelved)>, borrowed: Borrowed) -> Vec<(u16, Shelved)> {
     for (place, shelved) in &mut runs {
         if let Some(lent) = borrowed.get(place) {
             shelved.deaths = Arc::new(&*shelved.deaths - lent);
@@ -214,9 +219,9 @@ fn sum(before: &Tallies, rows: &Rows) -> Tallies {
     tallies
 }
 
-/// About how many bytes of rows in runs are dead.
-pub(crate) fn dead_bytes(state: &State) -> u64 {
+/// About how many bytes of rows in these runs are dead.
+pub(crate) fn dead_bytes(runs: &[(u16, Shelved)]) -> u64 {
     let dead =
         |shelved: &Shelved| shelved.run.row_bytes() * shelved.deaths.len() / u64::from(shelved.run.rows()).max(1);
-    state.shelf.runs().map(|(_, shelved)| dead(shelved)).sum()
+    runs.iter().map(|(_, shelved)| dead(shelved)).sum()
 }

@@ -151,6 +151,35 @@ fn a_run_without_living_rows_goes_without_any_room_being_taken() {
 }
 
 #[test]
+fn rows_that_die_while_a_run_is_written_give_their_room_back_as_well() {
+    let mut scene = Scene::new(9, Config { memory: 32 << 20, journal: 16 << 20, ..config() });
+    let almanac = scene.open();
+    for number in 0..60 {
+        scene.change(&almanac, vec![insert(number, 50_000)]).unwrap();
+    }
+    almanac.checkpoint().unwrap();
+    // The next run is written as of now, but it takes a while until the manifest can name it.
+    scene.change(&almanac, vec![insert(60, 100)]).unwrap();
+    let kind = ErrorKind::PermissionDenied;
+    scene.disk.fail(Fault { call: Call::Create, name_contains: "manifest", after: 0, kind, lasting: true });
+    assert!(almanac.checkpoint().is_err());
+    drain(&mut scene, &almanac, 58);
+    scene.disk.heal();
+    almanac.tend().unwrap();
+    assert_eq!(almanac.usage().runs, 2);
+
+    let used = scene.disk.used();
+    scene.disk.limit(used);
+    for number in (61..361).step_by(20) {
+        scene.change(&almanac, (number..number + 20).map(|number| insert(number, 150)).collect()).unwrap();
+        _ = almanac.tend();
+        assert_eq!(almanac.hardship(), None, "there is room, if it is given back");
+    }
+    assert!(scene.disk.used() + (2 << 20) < used, "{} of {used}", scene.disk.used());
+    is_as_confirmed(&scene, &almanac);
+}
+
+#[test]
 fn rows_whose_bodies_are_in_runs_survive_being_told_again_and_any_crash_meanwhile() {
     for seed in 0..30 {
         let sync = if seed % 2 == 0 { Sync::Always } else { Sync::Every(std::time::Duration::from_secs(1)) };
