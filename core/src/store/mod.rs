@@ -188,6 +188,28 @@ impl Hardship {
     }
 }
 
+/// How much room a store has for what shards do, which is told to them before each step.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Room {
+    /// For everything.
+    #[default]
+    Enough,
+    /// Not for new tasks, nor for a history. What was taken in before goes its way.
+    Little,
+    /// For nothing that makes rows longer or more: only what ends them, or leaves them as they are, goes on as ever.
+    None,
+}
+
+impl Room {
+    /// What a hardship leaves, if nothing else is known.
+    pub fn under(hardship: Option<&Hardship>) -> Room {
+        match hardship {
+            Some(Hardship::NoRoom(_)) => Room::Little,
+            Some(Hardship::Failing(_)) | None => Room::Enough,
+        }
+    }
+}
+
 /// The durable, ordered home of the shards' rows. Calls block until they are done.
 ///
 /// **Reads** see exactly what was committed. They may come from any thread.
@@ -253,6 +275,12 @@ pub trait Store: Send + Sync {
     /// store says that it is full while it still has room for those.
     fn hardship(&self) -> Option<Hardship> {
         None
+    }
+
+    /// How much room there is. Asked before every step, so it has to be as cheap. A store that says [`Room::None`]
+    /// has room left for the steps that are on their way.
+    fn room(&self) -> Room {
+        Room::under(self.hardship().as_ref())
     }
 }
 

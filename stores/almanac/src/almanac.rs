@@ -16,8 +16,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use punctual_core::store::{
-    Batch, Bodies, Claim, Fence, Fenced, Find, FindBack, Hardship, Key, Owner, Position, Row, Scan, ScanBack, ShardId,
-    Store, StoreError, Tally,
+    Batch, Bodies, Claim, Fence, Fenced, Find, FindBack, Hardship, Key, Owner, Position, Room, Row, Scan, ScanBack,
+    ShardId, Store, StoreError, Tally,
 };
 use punctual_core::{Clock, Millis, Name};
 
@@ -33,6 +33,7 @@ use crate::payload::{write_batch, write_claim};
 use crate::read::Reader;
 use crate::setback::Setback;
 use crate::state::{ApplyError, State};
+use crate::weight::Weight;
 
 /// How long a commit waits at most while the keeper is behind, but not so far that memory runs out.
 const LONGEST_WAIT: Duration = Duration::from_millis(8);
@@ -85,8 +86,12 @@ pub(crate) struct Shared {
     pub closing: AtomicBool,
     /// Why nothing can be trusted any more.
     pub poison: OnceLock<String>,
-    /// How many bytes telling all recent rows again would take; to look at without a lock.
-    pub living: AtomicU64,
+    /// How many bytes telling all recent rows again takes at most; to look at without a lock.
+    pub to_tell: AtomicU64,
+    /// How long the latest manifest is.
+    pub manifest_bytes: AtomicU64,
+    /// Whether there is room for recent rows to grow.
+    pub may_grow: AtomicBool,
     /// What keeps the keeper from its work, if anything does.
     pub hardship: Mutex<Option<Hardship>>,
     pub is_troubled: AtomicBool,
@@ -266,6 +271,9 @@ impl Shared {
     pub fn note_hardship(&self, hardship: Option<Hardship>) {
         self.is_troubled.store(hardship.is_some(), Ordering::Relaxed);
         *lock(&self.hardship) = hardship;
+        if !self.is_troubled.load(Ordering::Relaxed) {
+            self.may_grow.store(true, Ordering::Relaxed);
+        }
     }
 
     pub fn wake_keeper(&self) {
@@ -302,9 +310,10 @@ impl Shared {
         let mut state = lock(&self.state);
         state.apply(journal.payload(), &self.blocks).map_err(|error| self.apply_failed(error))?;
         self.recent_bytes.store(state.active.bytes(), Ordering::Relaxed);
-        self.living.store(state.living(), Ordering::Relaxed);
+        self.to_tell.store(state.to_tell(), Ordering::Relaxed);
         let is_frozen = state.frozen.is_some();
         drop(state);
+        self.note_growth(journal);
         if (!is_frozen && self.is_due(journal)) || self.is_worth_waking(journal, kept) {
             self.wake_keeper();
         }
@@ -325,7 +334,7 @@ impl Shared {
     fn is_worth_waking(&self, journal: &Journal, kept: usize) -> bool {
         // In hard times it has tried, and looks again by itself, until nothing but the last part is left.
         let is_hard = self.is_troubled.load(Ordering::Relaxed);
-        let least = if is_hard { self.to_retell() + 1 } else { kept.max(self.config.reserve_segments()) };
+        let least = if is_hard { self.to_retell() + 1 } else { kept.max(self.set_aside()) };
         journal.free() <= least
     }
 
@@ -355,9 +364,9 @@ impl Shared {
                 break;
             }
             if self.is_troubled.load(Ordering::Relaxed) {
-                // The keeper cannot go on. New tasks are refused by now, and what remains to be done
-                // for the others has the reserve.
-                if over < 2 * limit + self.config.reserve as usize {
+                // The keeper cannot go on. New tasks are refused by now, and what remains to be done for the others has
+                // the reserve. Without room that is what bounds it, and nothing that makes rows fewer may be refused.
+                if over < 2 * limit + self.config.reserve as usize || self.is_short_of_room() {
                     break;
                 }
                 let hardship = lock(&self.hardship).clone();
@@ -374,17 +383,38 @@ impl Shared {
 }
 
 impl Store for Almanac {
+    fn room(&self) -> Room {
+        if !self.shared.is_troubled.load(Ordering::Relaxed) {
+            return Room::Enough;
+        }
+        if !self.shared.may_grow.load(Ordering::Relaxed) {
+            return Room::None;
+        }
+        Room::under(self.hardship().as_ref())
+    }
+
     fn hardship(&self) -> Option<Hardship> {
         if !self.shared.is_troubled.load(Ordering::Relaxed) {
             return None;
         }
-        lock(&self.shared.hardship).clone()
+        let hardship = lock(&self.shared.hardship).clone();
+        match hardship {
+            Some(Hardship::NoRoom(why)) if !self.shared.may_grow.load(Ordering::Relaxed) => {
+                Some(Hardship::NoRoom(format!("{why}; hardly anything is handed out until that gives room back")))
+            }
+            hardship => hardship,
+        }
     }
 
     fn claim(&self, shard: ShardId, node: &Name, lease: Millis) -> Result<Claim, StoreError> {
         let shared = &*self.shared;
         shared.check()?;
-        let mut journal = lock(&shared.journal);
+        // Whatever is left, a shard can be claimed: that takes next to nothing, and nothing works without it.
+        let mut journal = match shared.make_way(|_| Weight::default()) {
+            Ok(journal) => journal,
+            Err(poisoned @ StoreError::Poisoned(_)) => return Err(poisoned),
+            Err(_) => lock(&shared.journal),
+        };
         let claim = lock(&shared.state).ownership.claim(shard, node, lease, shared.clock.now());
         if let Claim::Granted(fence) = claim {
             shared.record(&mut journal, |to| write_claim(shard, fence, to))?;
@@ -453,8 +483,7 @@ impl Store for Almanac {
     fn commit(&self, batches: Vec<Batch>) -> Result<Vec<Result<(), Fenced>>, StoreError> {
         let shared = &*self.shared;
         shared.hold_back()?;
-        shared.leave_room()?;
-        let mut journal = lock(&shared.journal);
+        let mut journal = shared.make_way(|state| state.weigh(&batches, &shared.blocks))?;
         shared.check()?;
         let verdicts: Vec<Result<(), Fenced>> = {
             let state = lock(&shared.state);

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::retell::Telling;
+
 /// When a commit is on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sync {
@@ -82,6 +84,11 @@ impl Config {
     /// How much the blocks of runs may take that are kept in memory.
     pub(crate) fn blocks(&self) -> usize {
         self.memory / 8
+    }
+
+    /// What telling rows again takes.
+    pub(crate) fn telling(&self) -> Telling {
+        Telling { large: self.segment / 16 }
     }
 
     /// How many segments are kept for hard times.

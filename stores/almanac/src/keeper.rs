@@ -18,9 +18,9 @@ use crate::error::is_no_room;
 use crate::journal::{AppendError, Journal, SegmentFile};
 use crate::lock::lock;
 use crate::manifest::{Manifest, Tallies};
-use crate::recent::Frozen;
+use crate::recent::{Frozen, Recent};
 use crate::retell::dead_bytes;
-use crate::room::need_of;
+use crate::room::{need_of, no_room_for_run};
 use crate::run::file_name;
 use crate::setback::Setback;
 use crate::shelf::Shelved;
@@ -156,6 +156,7 @@ impl Shared {
             }
         }
         self.note_hardship(round.setback().and_then(Setback::hardship));
+        self.note_growth(&lock(&self.journal));
         self.rounds.fetch_add(1, Ordering::Relaxed);
         self.calm.notify_all();
         Ok(round.bound?)
@@ -175,6 +176,7 @@ impl Shared {
                 if !forced && !self.is_due(&lock(&self.journal)) && !self.is_due_early() {
                     return Ok(());
                 }
+                self.check_room_to_bind()?;
                 desk.open = Some(self.freeze(desk.next_run)?);
             }
             let finished = self.finish(desk);
@@ -191,11 +193,23 @@ impl Shared {
         if !self.is_short_of_room() {
             return false;
         }
-        let room = self.room_to_bind();
+        let (room, need) = (self.room_to_bind(), self.need_of_active());
+        need >= self.config.segment && need <= room && need >= room / 2
+    }
+
+    /// In hard times a layer is not frozen for a run that there is no room for: each freeze begins a new segment.
+    fn check_room_to_bind(&self) -> Result<(), Setback> {
+        if !self.is_short_of_room() {
+            return Ok(());
+        }
+        let (room, need) = (self.room_to_bind(), self.need_of_active());
+        if need <= room { Ok(()) } else { Err(no_room_for_run(need, room)) }
+    }
+
+    fn need_of_active(&self) -> u64 {
         let state = lock(&self.state);
         let runs: Vec<(u16, Shelved)> = state.shelf.runs().map(|(place, run)| (place, run.clone())).collect();
-        let need = need_of(state.active.rows(), &runs);
-        need >= self.config.segment && need <= room && need >= room / 2
+        need_of(state.active.rows(), &runs)
     }
 
     /// Makes what was written durable, if that is not done with each commit.
@@ -222,7 +236,7 @@ impl Shared {
         let mut journal = lock(&self.journal);
         journal.close().map_err(|error| self.append_failed(error))?;
         let mut state = lock(&self.state);
-        let next = state.spare.take().unwrap_or_default();
+        let next = state.spare.take().unwrap_or_else(|| Recent::new(self.config.telling()));
         let frozen = Frozen::new(std::mem::replace(&mut state.active, next));
         let rows = Arc::clone(frozen.layer().rows());
         self.recent_bytes.store(0, Ordering::Relaxed);
@@ -263,7 +277,7 @@ impl Shared {
         let spare = frozen.and_then(|frozen| frozen.emptied(self.config.recent()));
         let mut state = lock(&self.state);
         state.spare = spare;
-        self.living.store(state.living(), Ordering::Relaxed);
+        self.to_tell.store(state.to_tell(), Ordering::Relaxed);
         drop(state);
         self.retire(&retired);
         let surplus = lock(&self.journal).release(manifest.first_segment, self.worth_keeping());
@@ -301,18 +315,27 @@ impl Shared {
     pub fn replace_manifest(
         &self,
         manifest: &Manifest,
-        free: impl FnOnce() -> Option<SegmentFile>,
+        mut free: impl FnMut() -> Option<SegmentFile>,
     ) -> Result<(), Setback> {
         let failed = || Setback::io("the manifest could not be replaced");
         // The new run's name is durable before the manifest names it.
         self.disk.sync().map_err(failed())?;
         let mut stored = manifest.store(&*self.disk);
-        if stored.as_ref().is_err_and(is_no_room)
-            && let Some(segment) = free()
-        {
-            stored = manifest.store_over(&*self.disk, &segment.name);
+        if stored.as_ref().is_err_and(is_no_room) {
+            let length = manifest.length();
+            if length <= self.config.segment
+                && let Some(segment) = free()
+            {
+                stored = manifest.store_over(&*self.disk, &segment.name);
+            } else {
+                // It is longer than a segment: the room of several is given up for it.
+                let segments = (0..length.div_ceil(self.config.segment)).map_while(|_| free()).collect();
+                self.remove_segments(segments);
+                stored = manifest.store(&*self.disk);
+            }
         }
         stored.map_err(failed())?;
+        self.manifest_bytes.store(manifest.length(), Ordering::Relaxed);
         // From here on, either manifest may be the one that is found after a crash. Both are right,
         // but without this sync it is not known when the old one's files may go.
         let synced = self.disk.sync();

@@ -36,6 +36,7 @@ mod run;
 mod setback;
 mod shelf;
 mod state;
+mod weight;
 
 pub use almanac::{Almanac, Usage};
 pub use backup::{Backup, backup};

@@ -74,6 +74,11 @@ impl Manifest {
         Manifest::read(&bytes).map(Some)
     }
 
+    /// How long its file is.
+    pub fn length(&self) -> u64 {
+        self.write().len() as u64
+    }
+
     /// Puts this manifest in the place of the one before.
     pub fn store(&self, disk: &dyn Disk) -> io::Result<()> {
         let file = disk.create(NEW)?;

@@ -34,13 +34,14 @@ pub(crate) fn open(disk: Arc<dyn Disk>, config: Config, clock: Arc<dyn Clock>) -
     let names = disk.list().map_err(OpenError::io("the directory cannot be listed"))?;
     let mut losses = Vec::new();
     let manifest = load_or_begin(&*disk, &names, &config, &mut losses)?;
+    let manifest_bytes = manifest.length();
     let reach = read_reach(&*disk, &manifest, &config, &mut losses)?;
 
     let blocks = Blocks::new(config.blocks() as u64);
     let reached = reach.as_ref().map(Reach::noted);
     let (state, journal) = restore(&disk, &names, &manifest, &config, reached, &blocks, &mut losses)?;
     remove_leftovers(&*disk, &names, &manifest)?;
-    let living = state.living();
+    let to_tell = state.to_tell();
     let reach = match reach {
         Some(reach) => Some(reach),
         None => begin_reach(&*disk, journal.reached())?,
@@ -61,7 +62,9 @@ pub(crate) fn open(disk: Arc<dyn Disk>, config: Config, clock: Arc<dyn Clock>) -
         calm: Condvar::new(),
         closing: AtomicBool::new(false),
         poison: OnceLock::new(),
-        living: AtomicU64::new(living),
+        to_tell: AtomicU64::new(to_tell),
+        manifest_bytes: AtomicU64::new(manifest_bytes),
+        may_grow: AtomicBool::new(true),
         hardship: Mutex::default(),
         is_troubled: AtomicBool::new(false),
         has_plenty: AtomicBool::new(false),
@@ -182,12 +185,14 @@ fn restore(
     blocks: &Blocks,
     losses: &mut Vec<String>,
 ) -> Result<(State, Journal), OpenError> {
-    let mut state = State::begin(manifest, open_runs(&**disk, manifest)?);
+    let mut state = State::begin(manifest, open_runs(&**disk, manifest)?, config.telling());
     let replay = Replay::look(disk, names, manifest.first_segment)?;
+    let mut counted = manifest.sequence;
     let ended = replay.run(manifest.sequence, reached, |found| {
         if !counts_after(found.payload, manifest.sequence) {
             return Ok(());
         }
+        counted = found.sequence;
         state.apply(found.payload, blocks).map_err(|error| match error {
             ApplyError::Malformed => found.damage("the checksum is right, but it cannot be understood").into(),
             ApplyError::Astray(what) => found.damage(&what).into(),
@@ -205,7 +210,12 @@ fn restore(
     losses.extend(broken.map(|damage| format!("{}: {}; the file is removed", damage.file, damage.what)));
     replay.remove_unusable(&**disk)?;
     state.ownership = Ownership::resume(state.fences.clone());
-    let journal = replay.into_journal(Arc::clone(disk), config.segment, ended.last);
+    let mut journal = replay.into_journal(Arc::clone(disk), config.segment, ended.last);
+    // A retelling that was cut short leaves segments behind that say nothing, and the next one needs their room.
+    let said = counted.max(reached.map_or(0, |reached| reached.sequence));
+    if ended.last > said {
+        journal.take_back(said).map_err(OpenError::io("a segment of the journal cannot be written over"))?;
+    }
     Ok((state, journal))
 }
 

@@ -19,7 +19,8 @@ use roaring::RoaringBitmap;
 
 use crate::address::Address;
 use crate::almanac::Shared;
-use crate::journal::Journal;
+use crate::config::Config;
+use crate::journal::{Journal, SEGMENT_HEAD};
 use crate::keeper::Desk;
 use crate::lock::lock;
 use crate::manifest::{Manifest, Tallies};
@@ -31,6 +32,12 @@ use crate::state::State;
 
 /// The longest record of a retelling, unless one row is longer: a sixteenth of a segment, but not more than this.
 const RECORD: u64 = 256 << 10;
+/// What a record has beside its rows, at most.
+pub(crate) const RECORD_HEADS: u64 = 56;
+
+pub(crate) fn longest_record(config: &Config) -> u64 {
+    RECORD.min(config.segment / 16)
+}
 
 impl Shared {
     /// Whether a retelling would give room back: a run that is all dead, enough dead rows, or segments.
@@ -45,20 +52,22 @@ impl Shared {
         let journal = lock(&self.journal);
         // Telling it again takes as much as lives, so the journal must hold more than that; much more, unless there is
         // hardly anything left. A layer that no run can be written of is among it, with all that is gone from it.
-        let (bytes, living) = (journal.bytes(), self.living.load(Ordering::Relaxed));
-        let is_last = journal.free() <= self.to_retell() + self.config.reserve_segments() / 2;
-        let frees = bytes >= 2 * living + self.config.segment || (is_last && bytes >= living + self.config.segment / 2);
+        let (bytes, to_tell) = (journal.bytes(), self.to_tell.load(Ordering::Relaxed));
+        let is_last = journal.free() <= self.set_aside() + self.config.reserve_segments() / 2;
+        let frees =
+            bytes >= 2 * to_tell + self.config.segment || (is_last && bytes >= to_tell + self.config.segment / 2);
         has_idle || has_died || frees
     }
 
     /// Tells all recent rows again and gives back what is not needed any more.
     pub fn retell(&self, desk: &mut Desk) -> Result<(), Setback> {
+        self.retell_if(desk, 0)
+    }
+
+    /// The same, if at least so many segments are free afterwards that are not now.
+    pub fn retell_if(&self, desk: &mut Desk, least: usize) -> Result<(), Setback> {
         let mut journal = lock(&self.journal);
         self.check()?;
-        if journal.free() < self.to_retell() {
-            return Err(Setback::NoRoom("too few segments of the journal are free".to_owned()));
-        }
-        journal.close().map_err(|error| self.append_failed(error))?;
         self.abandon_checkpoint(desk);
         let (rows, runs, fences, tallies) = {
             let mut state = lock(&self.state);
@@ -68,13 +77,22 @@ impl Shared {
             let fences = state.fences.iter().map(|(shard, fence)| (*shard, *fence)).collect();
             (Arc::clone(state.active.rows()), runs, fences, Arc::clone(&state.tallies))
         };
+        let slots = in_order(&rows);
+        let taken = segments_taken(&rows, &slots, &self.config);
+        if journal.free() < taken + self.for_manifest() || journal.used() < taken + least {
+            return Err(Setback::NoRoom("too few segments of the journal are free, or would be".to_owned()));
+        }
+        journal.close().map_err(|error| self.append_failed(error))?;
         let (sequence, first_segment) = (journal.written(), journal.number() + 1);
         let runs = without_lenders(runs, borrowed_by(&rows, |_| true));
-        let told = Teller { shared: self, journal: &mut journal, sequence }.tell(&rows, &runs);
+        let told = Teller { shared: self, journal: &mut journal, sequence }.tell(&rows, &slots, &runs);
         let tallies = sum(&tallies, &rows);
         // Nobody else may hold the rows when the next commit comes.
         drop(rows);
-        told?;
+        if let Err(setback) = told {
+            self.take_back(&mut journal, sequence)?;
+            return Err(setback);
+        }
         journal.sync().map_err(|error| self.poison(format!("the journal could not be synced: {error}")))?;
         // From the next manifest on, all recent rows are in these segments alone.
         self.note_reach(journal.reached());
@@ -88,7 +106,13 @@ impl Shared {
             tallies: Arc::new(tallies),
             has_reach: self.has_reach(),
         };
-        self.replace_manifest(&manifest, || journal.give_up_free())?;
+        if let Err(setback) = self.replace_manifest(&manifest, || journal.give_up_free()) {
+            // Only if it is certain that no manifest asks for it.
+            if Manifest::load(&*self.disk).is_ok_and(|old| old.is_some_and(|old| old.first_segment < first_segment)) {
+                self.take_back(&mut journal, sequence)?;
+            }
+            return Err(setback);
+        }
         let surplus = journal.release(first_segment, self.worth_keeping());
         drop(journal);
         self.remove_segments(surplus);
@@ -103,6 +127,13 @@ impl Shared {
 }
 
 impl Shared {
+    /// A retelling came to nothing: its segments are free again, for the next one needs as many.
+    fn take_back(&self, journal: &mut Journal, sequence: u64) -> Result<(), Setback> {
+        self.check()?;
+        let taken = journal.take_back(sequence);
+        taken.map_err(|error| Setback::Store(self.poison(format!("the journal could not be written: {error}"))))
+    }
+
     /// After a loss: how far the journal reaches from now on.
     pub fn forget_lost(&self) {
         let reached = lock(&self.journal).reached();
@@ -111,6 +142,72 @@ impl Shared {
             _ = reach.begin_anew(reached);
         }
     }
+}
+
+/// How many bytes of the journal telling a row again takes at most.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Telling {
+    /// A longer row may leave as much of a segment unused as it is long, because it does not fit there any more.
+    pub large: u64,
+}
+
+impl Telling {
+    /// What a row takes that is so long in its stored form.
+    pub fn of(self, bytes: u64) -> u64 {
+        // What kind of change it is, and where it stood.
+        let told = bytes + 10;
+        if bytes > self.large { 2 * told } else { told }
+    }
+}
+
+/// A row to tell again: its shard, the row that lends its body, and where it is.
+type ToTell = (ShardId, Option<Address>, SlotId);
+
+/// All rows, in the order in which they are told.
+fn in_order(rows: &Rows) -> Vec<ToTell> {
+    let lender = |slot| match rows.row(slot).1 {
+        Body::Here => None,
+        Body::Borrowed(address) => Some(address),
+    };
+    let mut slots: Vec<ToTell> = rows.filled().map(|slot| (rows.shard(slot), lender(slot), slot)).collect();
+    // Those that borrow from the same block come together, so that it is read once.
+    slots.sort_unstable_by_key(|(shard, lender, slot)| (*shard, lender.map(|at| (at.run, at.ordinal)), *slot));
+    slots
+}
+
+/// The rows of each record, all of one shard.
+fn records<'a>(rows: &Rows, slots: &'a [ToTell], config: &Config) -> impl Iterator<Item = &'a [ToTell]> {
+    let longest = longest_record(config);
+    let mut rest = slots;
+    std::iter::from_fn(move || {
+        let shard = rest.first()?.0;
+        let mut bytes = 0;
+        let fits = |(of, _, slot): &&ToTell| {
+            bytes += rows.row(*slot).0.bytes().len() as u64;
+            *of == shard && bytes <= longest
+        };
+        let record;
+        // One row is told in any case.
+        (record, rest) = rest.split_at(rest.iter().take_while(fits).count().max(1));
+        Some(record)
+    })
+}
+
+/// How many segments telling these rows takes.
+fn segments_taken(rows: &Rows, slots: &[ToTell], config: &Config) -> usize {
+    let (mut segments, mut left) = (0, 0);
+    for record in records(rows, slots, config) {
+        let bytes: u64 = record.iter().map(|(_, _, slot)| rows.row(*slot).0.bytes().len() as u64 + 10).sum();
+        let bytes = bytes + RECORD_HEADS;
+        if bytes > left {
+            // One that is longer than a segment takes the room of several.
+            let taken = (bytes + SEGMENT_HEAD).div_ceil(config.segment);
+            segments += taken as usize;
+            left = (taken * config.segment).saturating_sub(SEGMENT_HEAD);
+        }
+        left = left.saturating_sub(bytes);
+    }
+    segments
 }
 
 /// Writes a retelling.
@@ -122,36 +219,18 @@ struct Teller<'a> {
 }
 
 impl Teller<'_> {
-    fn tell(&mut self, rows: &Rows, runs: &[(u16, Shelved)]) -> Result<(), Setback> {
-        let mut slots: Vec<(ShardId, Option<Address>, SlotId)> = rows
-            .filled()
-            .map(|slot| match rows.row(slot).1 {
-                Body::Here => (rows.shard(slot), None, slot),
-                Body::Borrowed(address) => (rows.shard(slot), Some(address), slot),
-            })
-            .collect();
-        // Those that borrow from the same block come together, so that it is read once.
-        slots.sort_unstable_by_key(|(shard, lender, slot)| (*shard, lender.map(|at| (at.run, at.ordinal)), *slot));
-        let longest = RECORD.min(self.shared.config.segment / 16) as usize;
-        let (mut changes, mut count) = (Vec::new(), 0);
-        for of_shard in slots.chunk_by(|one, other| one.0 == other.0) {
-            let shard = of_shard[0].0;
-            for (_, lender, slot) in of_shard {
+    fn tell(&mut self, rows: &Rows, slots: &[ToTell], runs: &[(u16, Shelved)]) -> Result<(), Setback> {
+        let mut changes = Vec::new();
+        for record in records(rows, slots, &self.shared.config) {
+            for (_, lender, slot) in record {
                 let (row, _) = rows.row(*slot);
-                if count > 0 && changes.len() + row.bytes().len() > longest {
-                    self.record(shard, count, &changes)?;
-                    changes.clear();
-                    count = 0;
-                }
                 match lender {
                     None => write_insert(row, &mut changes),
                     Some(address) => write_update(row, self.stood_at(*address, runs)?, &mut changes),
                 }
-                count += 1;
             }
-            self.record(shard, count, &changes)?;
+            self.record(record[0].0, record.len() as u32, &changes)?;
             changes.clear();
-            count = 0;
         }
         Ok(())
     }

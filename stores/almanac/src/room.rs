@@ -3,54 +3,75 @@
 //!
 //! ```text
 //! free segments:  ████ what telling all recent rows again would take, and a manifest   never taken by a commit
+//!                 ██   the last ones                     taken by commits when shards have stopped what makes rows larger
 //!                 ███  the reserve                       taken by commits only when no segment can be made
 //!                 ██   spare                             taken by commits, refilled by the keeper
 //! ```
-//! **Invariant**: as soon as the disk has not got room in plenty, recent rows grow only while the first part grows with
-//! them. So a retelling (`retell.rs`) is always possible, and after it the segments that the journal took are free again.
-//! A disk with plenty is looked at every second, and nothing of it need be set aside yet.
+//! **Invariant**: recent rows grow only while the first part grows with them. So a retelling (`retell.rs`) is always
+//! possible, and after it the segments that the journal took are free again. What makes recent rows no larger can go on
+//! for ever by that; what makes them larger (leases, mostly) has the reserve, and is told to stop before it ends
+//! ([`Room::None`](punctual_core::store::Room)).
 
 use std::collections::BTreeMap;
-use std::sync::PoisonError;
+use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use punctual_core::store::{Hardship, StoreError};
 
 use crate::almanac::Shared;
 use crate::binding::Plan;
-use crate::config::{Config, Tending};
-use crate::journal::SegmentFile;
+use crate::config::Config;
+use crate::journal::{Journal, SEGMENT_HEAD, SegmentFile};
 use crate::lock::lock;
 use crate::recent::{Body, Rows};
+use crate::retell::{RECORD_HEADS, longest_record};
 use crate::setback::Setback;
 use crate::shelf::Shelved;
+use crate::state::State;
+use crate::weight::Weight;
 
 /// How many segments are kept free beside the reserve.
 const SPARE: usize = 2;
 /// So many bytes are plenty, if recent rows take only a small part of them.
 const PLENTY: u64 = 1 << 30;
 const SMALL_PART: u64 = 8;
-/// How long a commit waits for the keeper at most, when only what a retelling needs is left.
-const LONGEST_WAIT: Duration = Duration::from_secs(10);
+/// How many segments are left when shards are told that recent rows may not grow: one for what is on its way, and one for
+/// what makes rows fewer to begin with. Each retelling, freeze and opening begins a new one, too.
+const LAST: usize = 2;
 
 impl Shared {
     /// How many segments telling all recent rows again would take, and the manifest that goes with it.
     pub fn to_retell(&self) -> usize {
-        segments_for(&self.config, self.living.load(Ordering::Relaxed)) + 1
+        self.to_retell_with(self.to_tell.load(Ordering::Relaxed))
+    }
+
+    /// The same if telling them took so many bytes.
+    fn to_retell_with(&self, to_tell: u64) -> usize {
+        segments_for(&self.config, to_tell) + self.for_manifest()
+    }
+
+    /// How many segments the next manifest takes on a disk without room: it may be a little longer than the latest.
+    pub fn for_manifest(&self) -> usize {
+        let bytes = self.manifest_bytes.load(Ordering::Relaxed) / 8 * 9;
+        usize::try_from(bytes.div_ceil(self.config.segment)).unwrap_or(usize::MAX).max(1)
+    }
+
+    /// How many segments are free when shards are told that recent rows may not grow.
+    pub fn set_aside(&self) -> usize {
+        self.to_retell() + LAST
     }
 
     /// How many free segments commits leave alone as long as others can be made.
     pub fn kept(&self) -> usize {
         let has_plenty = self.has_plenty.load(Ordering::Relaxed) && !self.is_troubled.load(Ordering::Relaxed);
-        if has_plenty { 0 } else { self.to_retell() + self.config.reserve_segments() }
+        if has_plenty { 0 } else { self.set_aside() + self.config.reserve_segments() }
     }
 
-    /// Looks whether the disk has so much room that none need be set aside.
+    /// Looks whether the disk has so much room that commits need not leave any alone.
     pub fn look_for_room(&self) {
         // A system that does not tell may have little.
         let room = self.disk.room().unwrap_or_default();
-        let is_plenty = room >= PLENTY && room / SMALL_PART >= self.living.load(Ordering::Relaxed);
+        let is_plenty = room >= PLENTY && room / SMALL_PART >= self.to_tell.load(Ordering::Relaxed);
         self.has_plenty.store(is_plenty, Ordering::Relaxed);
     }
 
@@ -58,7 +79,9 @@ impl Shared {
     pub fn wanted(&self) -> usize {
         // In hard times one more, so that they are not over and back again with each record.
         let more = 1 + usize::from(self.is_short_of_room());
-        (self.config.reserve_segments() + SPARE).max(self.kept() + more)
+        // With plenty as well, within reason: whoever else writes to the disk may fill it in a moment.
+        let ordinary = (self.set_aside() + 1).min(self.ordinary());
+        (self.config.reserve_segments() + SPARE).max(ordinary).max(self.kept() + more)
     }
 
     /// How many free segments are worth keeping: as many as the journal takes while it grows.
@@ -66,8 +89,13 @@ impl Shared {
         if self.is_short_of_room() {
             return self.wanted();
         }
+        self.wanted().max(self.ordinary())
+    }
+
+    /// How many segments the journal takes in ordinary times.
+    fn ordinary(&self) -> usize {
         let grown = usize::try_from(self.config.journal / self.config.segment).unwrap_or(usize::MAX);
-        self.wanted().max(self.config.reserve_segments() + SPARE + grown)
+        (self.config.reserve_segments() + SPARE).saturating_add(grown)
     }
 
     pub fn is_short_of_room(&self) -> bool {
@@ -103,8 +131,7 @@ impl Shared {
         if self.give_up_segments(need) {
             return Ok(false);
         }
-        let room = self.disk.room().unwrap_or_default();
-        Err(Setback::NoRoom(format!("a run of {need} bytes cannot be written, the disk has room for {room}")))
+        Err(no_room_for_run(need, self.disk.room().unwrap_or_default()))
     }
 
     /// How many bytes could be written, if free segments are given up that are not needed otherwise.
@@ -132,63 +159,104 @@ impl Shared {
     /// Makes it possible to begin when an almanac was left with next to nothing free: each opening begins a new
     /// segment. What cannot be done now is tried again by the keeper.
     pub fn clear_the_way(&self) {
-        let is_free = || lock(&self.journal).free() > self.to_retell() + 1;
         if lock(&self.journal).used() == 0 || self.has_plenty.load(Ordering::Relaxed) {
             return;
         }
-        while !is_free() {
-            let Err(setback) = self.add_segment() else { continue };
-            self.note_hardship(setback.hardship());
-            let mut desk = lock(&self.desk);
-            if self.is_worth_retelling(&desk) {
-                _ = self.retell(&mut desk);
+        self.make_segments(1, || lock(&self.journal).free() > self.set_aside());
+        self.note_growth(&lock(&self.journal));
+    }
+
+    /// Waits for the journal, and sees to it that what is to be written leaves enough room: segments are made for it, or a
+    /// retelling gives some back. What makes recent rows larger is refused if neither helps, while everything can still be
+    /// put right.
+    pub fn make_way(&self, weigh: impl Fn(&State) -> Weight) -> Result<MutexGuard<'_, Journal>, StoreError> {
+        let journal = lock(&self.journal);
+        if self.has_plenty.load(Ordering::Relaxed) && !self.is_troubled.load(Ordering::Relaxed) {
+            return Ok(journal);
+        }
+        let weight = weigh(&lock(&self.state));
+        if self.leaves(&journal, weight, LAST + 1) {
+            return Ok(journal);
+        }
+        // As long as it can do without, it is to be worth it.
+        let least = if self.leaves(&journal, weight, 1) { 2 } else { 1 };
+        drop(journal);
+        self.make_segments(least, || self.leaves(&lock(&self.journal), weight, LAST + 1));
+        self.check()?;
+        let journal = lock(&self.journal);
+        let weight = weigh(&lock(&self.state));
+        let passes =
+            if weight.growth > 0 { self.leaves(&journal, weight, 1) } else { self.leaves(&journal, weight, 0) };
+        // When it is too late for a retelling, rows that go make one possible again.
+        let helps = weight.growth < 0 && self.left_after(&journal, weight) > 0;
+        if passes || helps {
+            return Ok(journal);
+        }
+        drop(journal);
+        let hardship = lock(&self.hardship).clone();
+        Err(StoreError::Unavailable(match hardship {
+            Some(Hardship::NoRoom(why)) => format!("the journal has no room: {why}"),
+            Some(Hardship::Failing(why)) => format!("the journal cannot be extended: {why}"),
+            None => "the journal had no room, and has some now: try again".to_owned(),
+        }))
+    }
+
+    /// Makes segments until there are enough, or tells recent rows again.
+    fn make_segments(&self, least: usize, is_enough: impl Fn() -> bool) {
+        while !is_enough() {
+            if let Err(setback) = self.add_segment() {
+                self.note_hardship(setback.hardship());
+                return self.retell_for_room(least);
             }
-            return;
         }
     }
 
-    /// Keeps commits from taking what a retelling needs: the keeper is asked for more, and if there is none,
-    /// the commit is refused while everything can still be put right.
-    pub fn leave_room(&self) -> Result<(), StoreError> {
-        // One that is taken now, and rows that come with it, must leave enough.
-        let is_there = || {
-            let journal = lock(&self.journal);
-            let left = journal.left() >= self.config.segment / 8 && journal.free() >= self.to_retell();
-            left || journal.free() > self.to_retell() + 1
-        };
-        if !self.is_troubled.load(Ordering::Relaxed) || is_there() {
-            return Ok(());
+    /// Tells recent rows again if at least so many segments are free afterwards that are not now.
+    fn retell_for_room(&self, least: usize) {
+        let mut desk = lock(&self.desk);
+        let used = lock(&self.journal).used() as u64;
+        // Whether it is worth counting rows: it takes this much at least.
+        let taken = lock(&self.state).living().div_ceil(self.config.segment);
+        // If it fails, what was to be written decides by itself whether it can do without.
+        if used >= taken + least as u64 && self.retell_if(&mut desk, least).is_ok() {
+            _ = self.refill();
         }
-        if self.config.tending == Tending::Thread {
-            // One round may have begun before this was called for.
-            let enough = self.rounds.load(Ordering::Relaxed) + 2;
-            let mut waited = Duration::ZERO;
-            let mut signals = lock(&self.signals);
-            while !signals.stop && self.rounds.load(Ordering::Relaxed) < enough && waited < LONGEST_WAIT {
-                signals.wake = true;
-                self.bell.notify_one();
-                let step = Duration::from_millis(10);
-                signals = self.calm.wait_timeout(signals, step).unwrap_or_else(PoisonError::into_inner).0;
-                waited += step;
-                if is_there() {
-                    return Ok(());
-                }
-            }
+    }
+
+    /// Whether what is to be written leaves what a retelling needs afterwards, and so many segments more.
+    fn leaves(&self, journal: &Journal, weight: Weight, more: usize) -> bool {
+        let to_tell = self.to_tell.load(Ordering::Relaxed).saturating_add_signed(weight.growth);
+        self.left_after(journal, weight) >= self.to_retell_with(to_tell) + more
+    }
+
+    fn left_after(&self, journal: &Journal, weight: Weight) -> usize {
+        journal.free().saturating_sub(usize::from(!journal.fits(weight.bytes)))
+    }
+
+    /// Notes whether recent rows may still grow. That they may again is said only when there is a little more room,
+    /// so that it is not said by turns.
+    pub fn note_growth(&self, journal: &Journal) {
+        if !self.is_troubled.load(Ordering::Relaxed) {
+            return;
         }
-        self.check()?;
-        if is_there() {
-            return Ok(());
-        }
-        let why = lock(&self.hardship).as_ref().map_or_else(String::new, |hardship| hardship.why().to_owned());
-        Err(StoreError::Unavailable(format!("the journal has no room: {why}")))
+        let more = if self.may_grow.load(Ordering::Relaxed) { 0 } else { self.config.segment / 4 };
+        let to_tell = self.to_tell.load(Ordering::Relaxed) + more;
+        let may_grow = journal.free() > self.to_retell_with(to_tell) + LAST;
+        self.may_grow.store(may_grow, Ordering::Relaxed);
     }
 }
 
-/// How many segments so many bytes of rows take. What is left over at the end of a segment is a sixteenth at most,
-/// if rows are not larger than that.
+/// How many segments telling rows again takes, if they weigh so much. What is left over at the end of a segment is a
+/// sixteenth at most, but for large rows, and these count for more.
 fn segments_for(config: &Config, bytes: u64) -> usize {
-    let bytes = bytes + bytes / 32;
-    usize::try_from(bytes.div_ceil(config.segment - config.segment / 16)).unwrap_or(usize::MAX)
+    // Two records in a row are longer than the longest may be, and each has a head.
+    let heads = bytes.saturating_mul(2 * RECORD_HEADS) / longest_record(config);
+    let room = config.segment - config.segment / 16 - SEGMENT_HEAD;
+    usize::try_from(bytes.saturating_add(heads).div_ceil(room)).unwrap_or(usize::MAX)
+}
+
+pub(crate) fn no_room_for_run(need: u64, room: u64) -> Setback {
+    Setback::NoRoom(format!("a run of {need} bytes cannot be written, the disk has room for {room}"))
 }
 
 /// About how long a run would be with these rows, those bodies included that are still in other runs.

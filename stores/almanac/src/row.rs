@@ -17,7 +17,7 @@ use punctual_core::{Name, Timestamp};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// How long the part before the texts is.
-const HEAD: usize = 32;
+pub(crate) const HEAD: usize = 32;
 
 /// A row in its stored form.
 #[derive(Clone, Copy)]

@@ -18,6 +18,7 @@ use crate::error::ReadError;
 use crate::manifest::{Manifest, Tallies};
 use crate::payload::{self, Event, Malformed};
 use crate::recent::{Body, Frozen, Recent, SlotId};
+use crate::retell::Telling;
 use crate::row::{KeyText, StoredRow};
 use crate::shelf::Shelf;
 
@@ -59,9 +60,9 @@ impl From<Malformed> for ApplyError {
 
 impl State {
     /// What a manifest says, with the runs that it names; the journal is still to be applied.
-    pub fn begin(manifest: &Manifest, shelf: Shelf) -> State {
+    pub fn begin(manifest: &Manifest, shelf: Shelf, telling: Telling) -> State {
         State {
-            active: Recent::default(),
+            active: Recent::new(telling),
             frozen: None,
             spare: None,
             shelf,
@@ -161,10 +162,14 @@ impl State {
         }
     }
 
-    /// How many bytes would have to be written to tell all recent rows again.
+    /// How many bytes recent rows have at least; bodies that are elsewhere do not count.
     pub fn living(&self) -> u64 {
-        let frozen = self.frozen.as_ref().map_or(0, Frozen::living);
-        self.active.rows().living() + frozen
+        self.active.rows().living() + self.frozen.as_ref().map_or(0, Frozen::living)
+    }
+
+    /// How many bytes telling all recent rows again takes at most.
+    pub fn to_tell(&self) -> u64 {
+        self.active.rows().to_tell() + self.frozen.as_ref().map_or(0, Frozen::to_tell)
     }
 
     /// All tallies of a shard that are not zero, in order.
@@ -231,7 +236,7 @@ impl State {
     ///
     /// The row is there, since the caller says so. So if only one row of the runs can be it, by the
     /// fingerprint of its key and by its position, it is the one, and nothing has to be read.
-    fn locate(
+    pub fn locate(
         &self,
         shard: ShardId,
         hash: u64,

@@ -8,10 +8,14 @@
 
 mod stage;
 
+use std::collections::BTreeSet;
+use std::io::ErrorKind;
 use std::time::{Duration, Instant, SystemTime};
 
-use punctual_almanac::{Sync, Tending};
+use punctual_almanac::{Call, Fault, Sync, Tending};
 
+use stage::scene::Scene;
+use stage::tiny;
 use stage::world::{Deaths, World};
 
 /// How often the almanac of a world is opened.
@@ -65,7 +69,6 @@ const MOMENTS: &[&str] = &[
     "Opening: Read journal",
     "Opening: Read manifest",
     "Opening: Read run",
-    "Opening: Remove run",
     "Opening: SyncDirectory ",
     "Claiming: Write journal",
     "Claiming: Sync journal",
@@ -108,6 +111,39 @@ fn nothing_confirmed_is_lost_and_nothing_removed_comes_back_after_any_crash() {
 #[test]
 fn a_power_loss_takes_only_the_last_commits_if_they_are_synced_later() {
     check(&run(400, EVERY, Tending::Manual), 4_000);
+}
+
+#[test]
+fn an_opening_may_be_cut_short_at_any_call() {
+    let mut scene = Scene::new(3, tiny());
+    let almanac = scene.open();
+    for number in 0..60 {
+        scene.commit(&almanac).unwrap();
+        if number % 20 == 0 {
+            almanac.tend().unwrap();
+        }
+    }
+    // A run that the manifest does not name yet, when the process is killed.
+    let kind = ErrorKind::PermissionDenied;
+    scene.disk.fail(Fault { call: Call::Rename, name_contains: "manifest", after: 0, kind, lasting: true });
+    assert!(almanac.checkpoint().is_err());
+    let killed = scene.disk.copy();
+    drop(almanac);
+
+    let (mut last_calls, confirmed) = (BTreeSet::new(), scene.model.clone());
+    for call in 0.. {
+        scene.disk = killed.copy();
+        scene.disk.crash_at(scene.disk.calls() + 1 + call);
+        let opened = scene.try_open();
+        let Some((last, name)) = scene.disk.last_call() else { break };
+        drop(opened);
+        last_calls.insert(format!("{last:?} {}", name.split('-').next().unwrap_or_default()));
+        let disk = scene.disk.crash(call);
+        drop(scene.resume(disk, std::slice::from_ref(&confirmed)));
+    }
+    for call in ["Remove run", "Read journal", "Sync journal", "Open run"] {
+        assert!(last_calls.contains(call), "{last_calls:?}");
+    }
 }
 
 #[test]

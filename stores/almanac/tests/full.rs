@@ -8,9 +8,9 @@ mod stage;
 use std::io::ErrorKind;
 
 use punctual_almanac::{Almanac, Call, Config, Fault, SimulatedDisk, Sync};
-use punctual_core::store::{Change, Hardship, Store};
+use punctual_core::store::{Change, Hardship, Room, Store, StoreError};
 
-use stage::scene::{SHARD, Scene, insert, key, remove, update};
+use stage::scene::{SHARD, Scene, grow, insert, key, remove, update};
 use stage::tiny;
 
 fn config() -> Config {
@@ -22,13 +22,15 @@ fn full(seed: u64, body: usize, config: Config) -> (Scene, Almanac, u64) {
     let mut scene = Scene::new(seed, config);
     let almanac = scene.open();
     scene.disk.limit(768 << 10);
-    for number in (0..).step_by(8) {
-        scene.change(&almanac, (number..number + 8).map(|number| insert(number, body)).collect()).unwrap();
+    let at_once = if body < 8_000 { 8 } else { 1 };
+    for number in (0..).step_by(at_once) {
+        let numbers = number..number + at_once as u64;
+        scene.change(&almanac, numbers.clone().map(|number| insert(number, body)).collect()).unwrap();
         _ = almanac.tend();
         if let Some(hardship) = almanac.hardship() {
             let Hardship::NoRoom(message) = &hardship else { panic!("{hardship:?}") };
             assert!(message.contains("make room on the disk"), "{message}");
-            return (scene, almanac, number + 8);
+            return (scene, almanac, numbers.end);
         }
     }
     unreachable!("a disk that is full is noticed")
@@ -108,6 +110,7 @@ fn a_full_almanac_survives_restarts_and_drains_to_empty() {
         assert_eq!(usage.rows_in_runs, 0, "{usage:?}");
         for number in rows..rows + 20 {
             scene.change(&almanac, vec![insert(number, body)]).unwrap();
+            _ = almanac.tend();
         }
         scene.compare(&almanac);
     }
@@ -170,10 +173,13 @@ fn rows_that_die_while_a_run_is_written_give_their_room_back_as_well() {
 
     let used = scene.disk.used();
     scene.disk.limit(used);
-    for number in (61..361).step_by(20) {
-        scene.change(&almanac, (number..number + 20).map(|number| insert(number, 150)).collect()).unwrap();
+    for number in (61..4_061).step_by(10) {
+        scene.change(&almanac, (number..number + 10).map(|number| insert(number, 900)).collect()).unwrap();
         _ = almanac.tend();
         assert_eq!(almanac.hardship(), None, "there is room, if it is given back");
+        if scene.disk.used() + (2 << 20) < used {
+            break;
+        }
     }
     assert!(scene.disk.used() + (2 << 20) < used, "{} of {used}", scene.disk.used());
     is_as_confirmed(&scene, &almanac);
@@ -206,6 +212,131 @@ fn rows_whose_bodies_are_in_runs_survive_being_told_again_and_any_crash_meanwhil
         assert!(is_live(&scene, 0) && !is_live(&scene, 1));
         again.tend().ok();
         is_as_confirmed(&scene, &again);
+    }
+}
+
+/// Makes all rows longer, one after the other, as a caller does that pays no heed to what the store says of its room, until
+/// that is refused; gives how many of them are longer now.
+fn grow_all(scene: &mut Scene, almanac: &Almanac, rows: u64, length: usize) -> u64 {
+    for number in 0..rows {
+        match scene.change(almanac, vec![grow(&scene.model, number, length)]) {
+            Ok(()) => {}
+            Err((StoreError::Unavailable(why), _)) => {
+                assert!(why.contains("the journal has no room"), "{why}");
+                assert_eq!(almanac.room(), Room::None, "it says so before it refuses");
+                return number;
+            }
+            Err((error, _)) => panic!("{error}"),
+        }
+        if number % 16 == 0 {
+            _ = almanac.tend();
+        }
+    }
+    rows
+}
+
+#[test]
+fn rows_that_grow_on_a_full_disk_are_stopped_before_it_locks_itself_out() {
+    for (seed, body, length) in [(1, 100, 200), (2, 1_000, 700), (3, 3_000, 4_000), (4, 200, 9_000)] {
+        let (mut scene, mut almanac, rows) = full(seed, body, config());
+        let grown = grow_all(&mut scene, &almanac, rows, length);
+        assert!(grown < rows, "there is no room for all of them");
+        // What goes does so for ever, across any number of starts, with or without anybody tending.
+        let mut gone = 0;
+        for start in 0..10 {
+            almanac = restart(&mut scene, almanac);
+            for number in gone..gone + 3 {
+                scene.change(&almanac, vec![remove(&scene.model, number)]).unwrap();
+            }
+            gone += 3;
+            if start % 3 == 0 {
+                _ = almanac.tend();
+            }
+        }
+        for changes in (gone..rows).map(|number| remove(&scene.model, number)).collect::<Vec<_>>().chunks(16) {
+            scene.change(&almanac, changes.to_vec()).unwrap();
+        }
+        almanac.tend().unwrap();
+        assert_eq!((almanac.hardship(), almanac.room()), (None, Room::Enough), "rows of {body}, then {length}");
+        for number in rows..rows + 20 {
+            scene.change(&almanac, vec![insert(number, body)]).unwrap();
+        }
+        is_as_confirmed(&scene, &almanac);
+    }
+}
+
+#[test]
+fn rows_of_more_than_half_a_segment_do_not_lock_it_out() {
+    let (mut scene, mut almanac, rows) = full(5, 9_900, Config { memory: 1 << 20, journal: 256 << 10, ..config() });
+    for start in 0..10 {
+        almanac = restart(&mut scene, almanac);
+        scene.change(&almanac, vec![update(&scene.model, rows - 1 - start)]).unwrap();
+        if start % 3 == 0 {
+            _ = almanac.tend();
+        }
+    }
+    drain(&mut scene, &almanac, rows);
+    almanac.tend().unwrap();
+    assert_eq!(almanac.hardship(), None);
+    is_as_confirmed(&scene, &almanac);
+}
+
+#[test]
+fn a_retelling_that_is_cut_short_leaves_all_segments_free_for_the_next() {
+    for seed in 0..24 {
+        let (mut scene, almanac, rows) = full(seed, 300, config());
+        grow_all(&mut scene, &almanac, rows, 200);
+        let changes: Vec<Change> = (0..rows / 3).map(|number| remove(&scene.model, number)).collect();
+        for changes in changes.chunks(10) {
+            scene.change(&almanac, changes.to_vec()).unwrap();
+        }
+        // The process is killed at some call of the retelling, several times over: each time the next one starts
+        // from where it ended.
+        let mut killed = Some(almanac);
+        for attempt in 0..6 {
+            if let Some(almanac) = killed.take() {
+                scene.disk.crash_at(scene.disk.calls() + 1 + seed + attempt);
+                _ = almanac.tend();
+                let disk = scene.disk.copy();
+                drop(almanac);
+                killed = Some(go_on(&mut scene, disk));
+            }
+        }
+        let almanac = killed.unwrap();
+        for number in rows / 3..rows {
+            scene.change(&almanac, vec![remove(&scene.model, number)]).unwrap();
+        }
+        almanac.tend().unwrap();
+        assert_eq!(almanac.hardship(), None, "seed {seed}");
+    }
+}
+
+#[test]
+fn an_error_in_the_middle_of_a_retelling_takes_no_segment_away() {
+    // What is read for it fails, or its manifest cannot be written.
+    for (call, name_contains) in [(Call::Read, "run"), (Call::Rename, "manifest"), (Call::Create, "manifest")] {
+        let (mut scene, mut almanac, rows) = full(6, 1_000, config());
+        for number in 0..rows / 2 {
+            scene.change(&almanac, vec![update(&scene.model, number)]).unwrap();
+        }
+        for changes in (0..rows / 4).map(|number| remove(&scene.model, number)).collect::<Vec<_>>().chunks(16) {
+            scene.change(&almanac, changes.to_vec()).unwrap();
+        }
+        let kind = ErrorKind::Other;
+        scene.disk.fail(Fault { call, name_contains, after: 0, kind, lasting: true });
+        for _ in 0..20 {
+            _ = almanac.tend();
+        }
+        scene.disk.heal();
+        for _ in 0..3 {
+            almanac = restart(&mut scene, almanac);
+        }
+        for number in rows / 4..rows {
+            scene.change(&almanac, vec![remove(&scene.model, number)]).unwrap();
+        }
+        almanac.tend().unwrap();
+        assert_eq!(almanac.hardship(), None, "{call:?} {name_contains}");
+        is_as_confirmed(&scene, &almanac);
     }
 }
 

@@ -22,7 +22,8 @@ use crate::keys::Keys;
 use crate::manifest::{self, Manifest, RunEntry};
 use crate::open::LOCK;
 use crate::payload::counts_after;
-use crate::recent::Frozen;
+use crate::recent::{Frozen, Recent};
+use crate::retell::Telling;
 use crate::run::{self, Run};
 use crate::shelf::{Shelf, Shelved};
 use crate::state::State;
@@ -138,7 +139,7 @@ impl Look {
             is_blurred: false,
             runs,
             journal: Inspected::default(),
-            state: State::begin(manifest.as_ref().unwrap_or(&Manifest::default()), shelf),
+            state: State::begin(manifest.as_ref().unwrap_or(&Manifest::default()), shelf, Telling::default()),
             manifest,
             blocks: Blocks::new(BLOCKS),
             damage,
@@ -177,7 +178,8 @@ impl Look {
         damage.append(&mut journal.damage);
         self.journal = journal;
         // Nothing changes any more, and a frozen layer can be gone through table by table.
-        self.state.frozen = Some(Frozen::new(std::mem::take(&mut self.state.active)));
+        self.state.frozen =
+            Some(Frozen::new(std::mem::replace(&mut self.state.active, Recent::new(Telling::default()))));
         Ok(())
     }
 

@@ -141,7 +141,7 @@ impl Inspected {
                 && sequence == last + 1
                 && counts(sequence)
             {
-                let found = Found { file: &name, offset: offset as u64, payload };
+                let found = Found { sequence, file: &name, offset: offset as u64, payload };
                 each(found, !self.damage.is_empty());
                 (last, records, offset) = (sequence, records + 1, offset + length);
             }

@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use crate::disk::{Disk, File};
 use crate::error::is_no_room;
-use record::{HEAD, RECORDS, SegmentHead, seal};
+use record::{Beginning, HEAD, RECORDS, SegmentHead, seal};
 
 pub use inspect::SegmentStanding;
 pub(crate) use inspect::{Inspected, inspect, unreadable};
@@ -31,6 +31,9 @@ pub(crate) use prefix::{Prefix, prefixes};
 pub(crate) use reach::{Reach, Reached};
 pub(crate) use replay::{Loss, Replay};
 pub(crate) use segment::SegmentFile;
+
+/// What a segment has beside its records.
+pub(crate) const SEGMENT_HEAD: u64 = RECORDS as u64;
 
 pub(crate) struct Journal {
     disk: Arc<dyn Disk>,
@@ -169,6 +172,39 @@ impl Journal {
     /// How much room is left in the segment that is being written.
     pub fn left(&self) -> u64 {
         self.current.as_ref().map_or(0, |current| current.file.capacity - current.offset)
+    }
+
+    /// Whether a record with a payload of so many bytes fits into the segment that is being written.
+    pub fn fits(&self, payload: u64) -> bool {
+        payload + HEAD as u64 + 8 <= self.left()
+    }
+
+    /// Makes the segments free again that hold nothing but records after this sequence: these were never confirmed, and
+    /// say nothing that counts. From the last one on, so that what is left is a journal at any moment.
+    pub fn take_back(&mut self, sequence: u64) -> io::Result<()> {
+        if let Some(current) = self.current.take() {
+            self.closed.push_back((self.number, current.file));
+        }
+        while let Some((_, segment)) = self.closed.back() {
+            let mut head = vec![0; RECORDS];
+            segment.file.read_at(&mut head, 0)?;
+            let Beginning::Used(found) = SegmentHead::read(&head) else { break };
+            if found.first <= sequence {
+                break;
+            }
+            // Durable before a record of the same sequence is written anywhere else.
+            segment.file.write_at(&[0; RECORDS], 0)?;
+            segment.file.sync()?;
+            self.written = found.first - 1;
+            self.synced = self.synced.min(self.written);
+            let (_, segment) = self.closed.pop_back().expect("it was just looked at");
+            if segment.capacity == self.segment {
+                self.free.push(segment);
+            } else {
+                _ = self.disk.remove(&segment.name);
+            }
+        }
+        Ok(())
     }
 
     /// Why a segment had to be taken of those that are kept, if one was since this was last asked.

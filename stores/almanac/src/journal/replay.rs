@@ -62,6 +62,7 @@ pub(crate) struct Ended {
 
 /// Something that was read from the journal.
 pub(crate) struct Found<'a> {
+    pub sequence: u64,
     pub file: &'a str,
     pub offset: u64,
     pub payload: &'a [u8],
@@ -96,7 +97,12 @@ impl Replay {
             }
             match beginning {
                 Beginning::Used(head) if head.number >= first_segment => replay.segments.push((head, segment)),
-                Beginning::Used(_) | Beginning::Blank => replay.free.push(segment),
+                Beginning::Used(_) => replay.free.push(segment),
+                Beginning::Blank => {
+                    // If the process that made it was killed, how long it is may not be on disk yet.
+                    segment.file.sync().map_err(OpenError::io(format!("{name} cannot be synced")))?;
+                    replay.free.push(segment);
+                }
                 Beginning::Newer(found) => {
                     return Err(OpenError::Newer { file: name.clone(), found, known: VERSION });
                 }
@@ -163,7 +169,7 @@ impl Replay {
                 && record.sequence == *last + 1
                 && next.is_none_or(|next| record.sequence < next)
             {
-                each(Found { file: name, offset: offset as u64, payload: record.payload })?;
+                each(Found { sequence: record.sequence, file: name, offset: offset as u64, payload: record.payload })?;
                 unproven.push_back((record.sequence, offset));
                 while unproven.front().is_some_and(|(sequence, _)| *sequence <= record.synced) {
                     unproven.pop_front();

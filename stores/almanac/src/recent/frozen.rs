@@ -11,7 +11,7 @@ pub(crate) struct Frozen {
     layer: Recent,
     /// Rows that are not here any more: removed, or updated and thereby moved to the layer above.
     gone: RoaringBitmap,
-    /// How many bytes these have.
+    /// How many bytes telling these again would have taken.
     gone_bytes: u64,
 }
 
@@ -35,9 +35,14 @@ impl Frozen {
         &self.gone
     }
 
-    /// How many bytes the rows have that are still here; bodies that are elsewhere do not count.
+    /// How many bytes the rows have at least that are still here.
     pub fn living(&self) -> u64 {
-        self.layer.rows.living() - self.gone_bytes
+        self.layer.rows.living().saturating_sub(self.gone_bytes)
+    }
+
+    /// How many bytes telling the rows again takes at most that are still here.
+    pub fn to_tell(&self) -> u64 {
+        self.layer.rows.to_tell() - self.gone_bytes
     }
 
     pub fn find(&self, hash: u64, key: KeyText<'_>, shard: ShardId, table: Table) -> Option<SlotId> {
@@ -47,7 +52,7 @@ impl Frozen {
     /// A row goes.
     pub fn remove(&mut self, slot: SlotId) {
         self.gone.insert(slot);
-        self.gone_bytes += self.layer.rows.row(slot).0.bytes().len() as u64;
+        self.gone_bytes += self.layer.rows.told(slot);
         let hash = self.layer.rows.hash(slot);
         forget_key(&mut self.layer.keys, hash, slot);
     }

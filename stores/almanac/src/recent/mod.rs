@@ -22,6 +22,7 @@ use roaring::RoaringBitmap;
 pub(crate) use frozen::Frozen;
 
 use crate::address::Address;
+use crate::retell::Telling;
 use crate::row::{KeyText, StoredRow};
 use arena::{Arena, Spot};
 
@@ -40,7 +41,6 @@ pub(crate) enum Body {
     Borrowed(Address),
 }
 
-#[derive(Default)]
 pub(crate) struct Recent {
     rows: Arc<Rows>,
     keys: HashTable<KeyEntry>,
@@ -48,13 +48,15 @@ pub(crate) struct Recent {
 }
 
 /// The rows themselves: shared with the thread that writes them into a run, once they are frozen.
-#[derive(Default)]
 pub(crate) struct Rows {
     slots: Vec<Slot>,
     free: Vec<SlotId>,
     arena: Arena,
     /// How many bytes the rows have that are here.
     living: u64,
+    /// How many bytes telling them again takes at most.
+    to_tell: u64,
+    telling: Telling,
     tallies: BTreeMap<(ShardId, Tally), i64>,
 }
 
@@ -81,16 +83,29 @@ impl KeyEntry {
 const UNSHARED: &str = "only a frozen layer is shared, and it does not change";
 
 impl Recent {
+    pub fn new(telling: Telling) -> Recent {
+        let rows = Rows {
+            slots: Vec::new(),
+            free: Vec::new(),
+            arena: Arena::default(),
+            living: 0,
+            to_tell: 0,
+            telling,
+            tallies: BTreeMap::new(),
+        };
+        Recent { rows: Arc::new(rows), keys: HashTable::default(), order: BTreeMap::new() }
+    }
+
     /// The layer emptied, with so many bytes of its memory: to be filled anew without asking for other.
     /// `None` if somebody still reads it.
     pub fn emptied(self, keep: usize) -> Option<Recent> {
         let Recent { rows, mut keys, .. } = self;
-        let Rows { mut slots, mut free, mut arena, .. } = Arc::into_inner(rows)?;
+        let Rows { mut slots, mut free, mut arena, telling, .. } = Arc::into_inner(rows)?;
         keys.clear();
         slots.clear();
         free.clear();
         arena.clear(keep);
-        let rows = Rows { slots, free, arena, living: 0, tallies: BTreeMap::new() };
+        let rows = Rows { slots, free, arena, living: 0, to_tell: 0, telling, tallies: BTreeMap::new() };
         Some(Recent { rows: Arc::new(rows), keys, order: BTreeMap::new() })
     }
 
@@ -98,7 +113,7 @@ impl Recent {
     pub fn insert(&mut self, shard: ShardId, hash: u64, row: StoredRow<'_>, body: &[u8], lies: Body) {
         let rows = Arc::get_mut(&mut self.rows).expect(UNSHARED);
         let spot = rows.arena.put(row, body);
-        rows.living += rows.arena.get(spot).bytes().len() as u64;
+        rows.comes(spot);
         let slot = rows.fill(Slot { spot, body: lies, hash, shard });
         let hash = (hash >> 32) as u32;
         let rehash = |entry: &KeyEntry| KeyEntry::spread(entry.hash);
@@ -111,9 +126,9 @@ impl Recent {
     pub fn update(&mut self, shard: ShardId, slot: SlotId, row: StoredRow<'_>, before: (Table, Position)) {
         let rows = Arc::get_mut(&mut self.rows).expect(UNSHARED);
         let old = rows.slots[slot as usize].spot;
-        rows.living -= rows.arena.get(old).bytes().len() as u64;
+        rows.goes(old);
         let new = rows.arena.put_instead(row, old);
-        rows.living += rows.arena.get(new).bytes().len() as u64;
+        rows.comes(new);
         rows.slots[slot as usize].spot = new;
         let (table, position) = before;
         if table != row.table() {
@@ -128,8 +143,8 @@ impl Recent {
     pub fn remove(&mut self, shard: ShardId, slot: SlotId) {
         let rows = Arc::get_mut(&mut self.rows).expect(UNSHARED);
         let Slot { spot, hash, .. } = rows.empty(slot);
+        rows.goes(spot);
         let row = rows.arena.get(spot);
-        rows.living -= row.bytes().len() as u64;
         let index = self.order.get_mut(&(shard, row.table())).expect("every row is in an index");
         index.remove(row.position(), row.group());
         rows.arena.free(spot);
@@ -218,6 +233,20 @@ impl Rows {
         self.living
     }
 
+    /// How many bytes telling them again takes at most.
+    pub fn to_tell(&self) -> u64 {
+        self.to_tell
+    }
+
+    pub fn telling(&self) -> Telling {
+        self.telling
+    }
+
+    /// How many bytes of those a row takes.
+    pub fn told(&self, slot: SlotId) -> u64 {
+        self.telling.of(self.row(slot).0.bytes().len() as u64)
+    }
+
     /// How many slots there are, empty ones included.
     pub fn slots(&self) -> usize {
         self.slots.len()
@@ -231,6 +260,18 @@ impl Rows {
     /// About how many bytes of rows there are.
     pub fn bytes(&self) -> usize {
         self.arena.bytes()
+    }
+
+    fn comes(&mut self, spot: Spot) {
+        let bytes = self.arena.get(spot).bytes().len() as u64;
+        self.living += bytes;
+        self.to_tell += self.telling.of(bytes);
+    }
+
+    fn goes(&mut self, spot: Spot) {
+        let bytes = self.arena.get(spot).bytes().len() as u64;
+        self.living -= bytes;
+        self.to_tell -= self.telling.of(bytes);
     }
 
     fn fill(&mut self, slot: Slot) -> SlotId {

@@ -133,6 +133,12 @@ pub fn update(model: &Model, number: u64) -> Change {
     Change::Update { place: row.place(), table: row.table, at: row.at, state }
 }
 
+/// The row's state becomes so long.
+pub fn grow(model: &Model, number: u64, length: usize) -> Change {
+    let row = model.row_of(SHARD, Table::Live, &key(number)).unwrap();
+    Change::Update { place: row.place(), table: row.table, at: row.at, state: vec![b'g'; length].into() }
+}
+
 pub fn remove(model: &Model, number: u64) -> Change {
     Change::Remove { place: model.row_of(SHARD, Table::Live, &key(number)).unwrap().place() }
 }

@@ -93,7 +93,7 @@ impl World {
         }
         self.fill_or_clear();
         if self.chance.happens(1, 3) {
-            let within = *self.chance.pick(&[10, 30, 60, 120]);
+            let within = *self.chance.pick(&[10, 30, 90, 240]);
             self.doom(within);
         }
         let almanac =
