@@ -9,7 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-use punctual_core::store::{Batch, Fence, ShardId, StoreError};
+use punctual_core::store::{Batch, Fence, Room, ShardId, StoreError};
 use punctual_core::{Answer, Command, Mended, Millis, Output, Schedule, Timestamp, What};
 
 use crate::caller::Caller;
@@ -326,6 +326,8 @@ fn let_out(shared: &Shared, sent: Sent, round: &mut Round) {
         shared.answer(caller, reply.map_err(Error::Refused));
     }
     shared.pace.note(sent.at.elapsed());
+    // Without room for new tasks they are not sent: no word comes, so they come out again.
+    let forwards = if shared.store.room() == Room::Enough { forwards } else { Vec::new() };
     for forward in forwards {
         let to = shard_of(&forward.task.topic, &forward.id, shared.config.shards);
         let schedule = Schedule { task: forward.task, id: forward.id, id_is_new: false };

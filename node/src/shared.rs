@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use punctual_core::store::{Hardship, ShardId, Store, StoreError};
+use punctual_core::store::{Hardship, Room, ShardId, Store, StoreError};
 use punctual_core::{Answer, Back, Clock, Command, Lease, Name, Request, view};
 use tokio::sync::SetOnce;
 
@@ -122,9 +122,13 @@ impl Shared {
         }
     }
 
-    /// Whether the store is short of room.
-    pub fn lacks_room(&self) -> bool {
-        matches!(self.store.hardship(), Some(Hardship::NoRoom(_)))
+    /// Whether the store has room for rows that are there to become longer.
+    pub fn check_growth(&self) -> Result<(), Error> {
+        match self.store.room() {
+            Room::Enough | Room::Little => Ok(()),
+            // It may have come to be otherwise meanwhile.
+            Room::None => self.check_room(),
+        }
     }
 
     /// The node cannot vouch for its data any more: it stops answering.
@@ -185,6 +189,9 @@ impl Shared {
             Caller::One(sender) => _ = sender.send(outcome),
             Caller::Share(share) => share.answer(outcome),
             Caller::Consumer { sender, hold } => {
+                // Nothing is handed out for want of room: whoever waits is told so, and not that there is nothing.
+                let is_nothing = matches!(&outcome, Ok(Answer::Reserved(deliveries)) if deliveries.is_empty());
+                let outcome = if is_nothing { self.check_growth().and(outcome) } else { outcome };
                 if let Err((unheard, _)) = sender.send((outcome, hold)) {
                     self.give_back(unheard);
                 }

@@ -93,7 +93,7 @@ struct Stepped {
 
 fn step(shard: &mut Shard<Caller>, shared: &Shared, requests: Vec<Request<Caller>>) -> Result<Stepped, StoreError> {
     let Shared { store, clock, lobby, .. } = shared;
-    shard.make_room(shared.lacks_room());
+    shard.make_room(store.room());
     let now = clock.now();
     let mut needs = shard.prepare(now, requests, &lobby.room().board);
     while !needs.is_empty() {

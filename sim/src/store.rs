@@ -4,8 +4,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use punctual_core::store::{
-    Batch, Bodies, Change, Claim, Fence, Fenced, Find, FindBack, Hardship, Key, Owner, Position, Row, Scan, ScanBack,
-    ShardId, Store, StoreError, Table, Tally,
+    Batch, Bodies, Change, Claim, Fence, Fenced, Find, FindBack, Hardship, Key, Owner, Position, Room, Row, Scan,
+    ScanBack, ShardId, Store, StoreError, Table, Tally,
 };
 use punctual_core::{Millis, Name};
 use punctual_memory::MemoryStore;
@@ -163,5 +163,9 @@ impl Store for FaultyStore {
 
     fn hardship(&self) -> Option<Hardship> {
         self.memory.hardship()
+    }
+
+    fn room(&self) -> Room {
+        self.memory.room()
     }
 }

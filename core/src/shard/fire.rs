@@ -32,6 +32,7 @@ impl<R> Shard<R> {
             }
             Phase::Leased { .. } if self.is_on_its_way(slot) => self.look_again(position),
             Phase::Leased { .. } => self.lapse(slot),
+            Phase::Forwarding { .. } if !self.may_grow() => self.hold_up(slot),
             Phase::Forwarding { .. } => self.forward(slot),
             Phase::Waiting | Phase::Spread(_) | Phase::Dead(_) | Phase::Finished(_) => {}
         }
@@ -52,6 +53,9 @@ impl<R> Shard<R> {
 
     /// A waiting row's time has come: it becomes ready in its queue, or in all that its topic feeds.
     fn arrive(&mut self, slot: Slot) {
+        if !self.may_grow() && !self.arrives_unwritten(slot) {
+            return self.hold_up(slot);
+        }
         if let Some(own) = self.desk[slot].state.queue.clone() {
             match self.directory.queue_index(&own) {
                 Some(queue) if self.is_leaving_behind(queue) => return self.detain(slot, queue),

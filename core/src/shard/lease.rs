@@ -28,6 +28,7 @@ impl<R> Shard<R> {
         from: Timestamp,
     ) -> Reply {
         check_note(note.as_deref())?;
+        let note = self.kept_note(note);
         let slot = self.held(lease)?;
         let undone = match back {
             Back::Retry => Undone::Failed,
@@ -48,6 +49,7 @@ impl<R> Shard<R> {
     pub(super) fn revoke(&mut self, revoke: Revoke, from: Timestamp) -> Reply {
         let Revoke { selected, holder, back, note } = revoke;
         check_note(note.as_deref())?;
+        let note = self.kept_note(note);
         let Some(slot) = self.desk.by_key(&selected.key()) else { return Err(Refused::LeaseLost { now: None }) };
         let row = &self.desk[slot];
         match &row.state.phase {
@@ -84,6 +86,7 @@ impl<R> Shard<R> {
 
     pub(super) fn reject(&mut self, lease: &Lease, note: Option<String>, priority: Option<u32>) -> Reply {
         check_note(note.as_deref())?;
+        let note = self.kept_note(note);
         let slot = self.held(lease)?;
         self.touch(slot);
         let state = &mut self.desk[slot].state;

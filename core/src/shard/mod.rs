@@ -9,6 +9,7 @@ mod ahead;
 mod back;
 mod closing;
 mod counts;
+mod cramped;
 mod desk;
 mod directory;
 mod entries;
@@ -51,7 +52,7 @@ use crate::event::{Event, What};
 use crate::name::Name;
 use crate::settings::Rate;
 use crate::state::Reason;
-use crate::store::{Batch, Fence, Key, Position, ShardId};
+use crate::store::{Batch, Fence, Key, Position, Room, ShardId};
 use crate::task::Limits;
 use crate::time::{Millis, Timestamp};
 use desk::{Desk, Slot};
@@ -217,6 +218,11 @@ pub struct Shard<R> {
     noted_horizon: Position,
     history: Retention,
     dead: Retention,
+    room: Room,
+    /// Rows whose time has come and that wait for room.
+    held_up: Vec<(directory::TopicIndex, Position)>,
+    /// When the next delivery that is too old is given up, while there is no room.
+    next_expiry: Timestamp,
     jobs: Vec<Job<R>>,
     /// Counts that turned out to be wrong, and how many of them were told.
     mended: Vec<Mended>,
@@ -281,12 +287,6 @@ impl<R> Shard<R> {
     /// The shard's time: the last it has been told.
     pub fn now(&self) -> Timestamp {
         self.now
-    }
-
-    /// Whether the store is short of room, to be told before a step. Then what finishes is not kept in the history,
-    /// and what is there goes before its time, the oldest first.
-    pub fn make_room(&mut self, makes_room: bool) {
-        self.history.make_room(makes_room, self.now);
     }
 
     /// The step is durable, and so are all before it.

@@ -263,7 +263,9 @@ impl<R> Shard<R> {
     }
 
     fn collect_expired(&mut self) {
-        while self.pending.doomed.len() < self.config.fires {
+        let is_any = self.expiries.first().is_some_and(|(at, _)| *at <= self.now);
+        let most = if is_any { self.expiries_allowed() } else { 0 };
+        while self.pending.doomed.len() < most {
             let Some((at, position)) = self.expiries.first().copied().filter(|(at, _)| *at <= self.now) else { break };
             self.expiries.remove(&(at, position));
             self.pending.doomed.push(Doomed { position, reason: Reason::Expired, pushed_from: None });

@@ -16,7 +16,9 @@ use super::retention::Retention;
 use super::{Closed, Shard, ShardConfig};
 use crate::name::Name;
 use crate::settings::{Order, QueueSettings, TopicSettings};
-use crate::store::{Batch, Bodies, Fence, Key, Position, Row, Scan, ShardId, Store, StoreError, Table, TallyKind};
+use crate::store::{
+    Batch, Bodies, Fence, Key, Position, Room, Row, Scan, ShardId, Store, StoreError, Table, TallyKind,
+};
 use crate::time::Timestamp;
 
 /// The version of the layout of settings.
@@ -227,6 +229,9 @@ impl<R> Shard<R> {
                 false => Retention::new(Table::History),
             },
             dead: Retention::new(Table::Dead),
+            room: Room::Enough,
+            held_up: Vec::new(),
+            next_expiry: Timestamp::ZERO,
             jobs: Vec::new(),
             mended: Vec::new(),
             told_mended: 0,

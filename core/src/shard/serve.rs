@@ -43,7 +43,7 @@ impl<R> Shard<R> {
         self.cleared_for_consumers = 0;
         self.rate_wake = Timestamp::NEVER;
         let mut order = self.servable(board);
-        let mut shares = Shares::new(self.config.hand_outs, order.len());
+        let mut shares = Shares::new(self.hand_outs(), order.len());
         while let Some((ticket, _)) = order.pop_first() {
             let deliveries = self.hand_to(ticket, board, &mut shares);
             if deliveries.is_empty() {
@@ -89,6 +89,9 @@ impl<R> Shard<R> {
 
     /// The longest-waiting consumer of each queue that has something to give.
     pub(super) fn servable(&self, board: &Board<R>) -> BTreeSet<(Ticket, Name)> {
+        if self.hand_outs() == 0 {
+            return BTreeSet::new();
+        }
         let both = board.meetings(self.id).filter(|queue| self.may_serve(queue));
         both.filter_map(|queue| Some((board.longest_waiting(queue)?, queue.clone()))).collect()
     }
@@ -177,8 +180,12 @@ impl<R> Shard<R> {
         );
         // What is too old goes in the next step, if so much became too old at once that this one left it.
         let fresh = |slot: &Slot| self.now < self.desk[*slot].state.expires_at();
-        let Some(slot) = self.desk.at(position).filter(fresh).filter(|slot| self.has_body(*slot)) else {
-            self.giving.insert(queue.clone());
+        let at_hand = self.desk.at(position);
+        let Some(slot) = at_hand.filter(fresh).filter(|slot| self.has_body(*slot)) else {
+            // Without room it may take a while until it goes.
+            if self.may_grow() || at_hand.is_none_or(|slot| self.now < self.desk[slot].state.expires_at()) {
+                self.giving.insert(queue.clone());
+            }
             return Handed::Nothing;
         };
         let body = self.desk[slot].body.as_ref().expect("it was looked for");

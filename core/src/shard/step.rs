@@ -157,11 +157,12 @@ impl<R> Shard<R> {
             return self.now;
         }
         let timer = self.wheel.next_at().map_or(Timestamp::NEVER, Timestamp::from_millis);
-        let expiry = self.expiries.first().map_or(Timestamp::NEVER, |(at, _)| *at);
+        let (expiry, held_up) = (self.expiry_wake(), self.held_up_wake());
         let pause = self.pauses.first().map_or(Timestamp::NEVER, |(until, _)| *until);
         [
             timer,
             expiry,
+            held_up,
             pause,
             self.handed.wake(self.now),
             self.slice_wake(),

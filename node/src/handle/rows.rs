@@ -96,6 +96,7 @@ impl Handle {
 
     /// Hands one row to a consumer, whatever it waits for.
     pub async fn take(&self, take: Take) -> Result<Delivery, Error> {
+        self.counted(self.shared.check_growth())?;
         let shard = shard_of_key(&take.row.key, self.shared.config.shards);
         let outcome = self.ask(shard, Command::Take(Box::new(take))).await;
         let taken: Result<Vec<Delivery>, Error> = answered!(outcome, Answer::Reserved(deliveries) => deliveries);

@@ -46,6 +46,7 @@ impl Handle {
 
     /// Changes a task's due time, priority or body, if it is not too late; answers with its due time.
     pub async fn reschedule(&self, change: Reschedule) -> Result<Ruling<Timestamp>, Error> {
+        self.counted(if change.body.is_some() { self.shared.check_room() } else { self.shared.check_growth() })?;
         let shard = self.shard_of(&change.topic, &change.id);
         let command = Command::Reschedule(Box::new(change));
         answered!(self.ask(shard, command).await, Answer::Rescheduled(ruling) => ruling)
@@ -125,8 +126,10 @@ impl Handle {
     }
 
     async fn sweep_all(&self, sweep: Sweep) -> Result<Swept, Error> {
-        if sweep.action == SweepAction::Replay && !sweep.dry_run {
-            self.shared.check_room()?;
+        match sweep.action {
+            SweepAction::Replay if !sweep.dry_run => self.shared.check_room()?,
+            SweepAction::Shift(_) if !sweep.dry_run => self.shared.check_growth()?,
+            _ => {}
         }
         let mut sum = Swept::default();
         for outcome in self.ask_all(Command::Sweep(Box::new(sweep))).await {

@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use punctual_core::store::{Hardship, StoreError, Table};
+use punctual_core::store::{Hardship, Room, StoreError, Table};
 
 /// What becomes of a commit that fails; the caller hears the same in all cases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +44,8 @@ struct Plan {
     refusal: Option<StoreError>,
     /// What keeps the store from taking more.
     hardship: Option<Hardship>,
+    /// Whether there is no room for rows to grow.
+    is_crammed: bool,
     next_commit: Option<Fate>,
     delay: Option<Arc<dyn Fn() + Send + Sync>>,
     scan_delay: Option<Arc<dyn Fn(Table) + Send + Sync>>,
@@ -71,6 +73,12 @@ impl Faults {
     /// on: it is for the caller to heed.
     pub fn fill(&self, reason: &str) {
         self.endure(Hardship::NoRoom(reason.to_owned()));
+    }
+
+    /// Says that there is no room for rows to grow either, for this reason, until [`heal`](Faults::heal). Commits go on.
+    pub fn cram(&self, reason: &str) {
+        self.fill(reason);
+        self.plan().is_crammed = true;
     }
 
     /// Says that more cannot be taken, until [`heal`](Faults::heal). Commits go on.
@@ -101,6 +109,15 @@ impl Faults {
     /// What keeps the store from taking more.
     pub(crate) fn hardship(&self) -> Option<Hardship> {
         if self.is_hard.load(Ordering::SeqCst) { self.plan().hardship.clone() } else { None }
+    }
+
+    /// How much room there is.
+    pub(crate) fn room(&self) -> Room {
+        if !self.is_hard.load(Ordering::SeqCst) {
+            return Room::Enough;
+        }
+        let plan = self.plan();
+        if plan.is_crammed { Room::None } else { Room::under(plan.hardship.as_ref()) }
     }
 
     /// Whether calls come through.

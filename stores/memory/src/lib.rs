@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use punctual_core::store::{
-    Batch, Bodies, Claim, Fence, Fenced, Find, FindBack, Hardship, Key, Owner, Ownership, Position, Row, Scan,
+    Batch, Bodies, Claim, Fence, Fenced, Find, FindBack, Hardship, Key, Owner, Ownership, Position, Room, Row, Scan,
     ScanBack, ShardId, Store, StoreError, Tally,
 };
 use punctual_core::{Clock, Millis, Name};
@@ -182,5 +182,9 @@ impl Store for MemoryStore {
 
     fn hardship(&self) -> Option<Hardship> {
         self.faults.hardship()
+    }
+
+    fn room(&self) -> Room {
+        self.faults.room()
     }
 }
