@@ -110,3 +110,117 @@ fn a_full_disk_heals_by_itself_and_never_locks_itself_out() {
         again * 2 > confirmed.len()
     });
 }
+
+/// A server on a disk that is full of small tasks, all of them due, and one that is not; with how many there are.
+fn full_of_small_ones() -> (Server, Mount, usize) {
+    // Less than by default, so that most tasks are in runs on so small a disk.
+    let small = [("PUNCTUAL_STORE_MEMORY", "16MiB"), ("PUNCTUAL_STORE_RESERVE", "16MiB")];
+    let mut server = Server::prepare(&[], &small);
+    let mount = Mount::new(server.data(), "152m");
+    server.start_again();
+    server.post("/v1/tasks", &json!({ "topic": "t", "id": "later", "delay": "5h" })).expect(201);
+    let (mut connection, mut confirmed, text) = (server.connect(), 0, "x".repeat(100));
+    loop {
+        let tasks: Vec<Value> = (0..1_000).map(|_| json!({ "topic": "t", "text": text })).collect();
+        let answer = connection.request("POST", "/v1/tasks/batch", Some(&json!({ "tasks": tasks }))).expect(200).json();
+        let refused = answer["results"].as_array().unwrap().iter().filter(|result| result.get("problem").is_some());
+        let taken = 1_000 - refused.count();
+        confirmed += taken;
+        if taken == 0 {
+            return (server, mount, confirmed);
+        }
+    }
+}
+
+/// Leases up to a thousand deliveries; none if it is refused for want of room.
+fn reserve(server: &Server) -> Vec<Value> {
+    let answer = server.post("/v1/reserve", &json!({ "queues": ["t"], "max": 1_000, "lease": "1h" }));
+    if answer.status == 507 {
+        let refused = answer.json();
+        assert_eq!(refused["code"], "store-full", "{refused}");
+        assert!(refused["detail"].as_str().unwrap().contains("hardly anything is handed out"), "{refused}");
+        return Vec::new();
+    }
+    let answer = answer.expect(200).json();
+    answer["deliveries"].as_array().unwrap().iter().map(|delivery| delivery["lease"].clone()).collect()
+}
+
+/// Says the same of all these leases, which is never refused.
+fn settle(server: &Server, leases: &[Value], action: &Value) {
+    for leases in leases.chunks(1_000) {
+        let said = |lease: &Value| {
+            let mut said = action.clone();
+            said["lease"] = lease.clone();
+            said
+        };
+        let actions: Vec<Value> = leases.iter().map(said).collect();
+        let answer = server.post("/v1/leases", &json!({ "actions": actions })).expect(200).json();
+        for result in answer["results"].as_array().unwrap() {
+            assert!(result.get("problem").is_none(), "{result}");
+        }
+    }
+}
+
+/// Whatever was done to a full disk: it can be started again and again, tasks can be cancelled and acknowledged, and when
+/// all are it takes tasks again.
+fn survives(server: &mut Server, mut held: Vec<Value>, tasks: usize) {
+    let acknowledge = json!({ "do": "acknowledge" });
+    server.delete("/v1/tasks/t/later").expect(200);
+    let mut done = 0;
+    for _ in 0..6 {
+        server.crash();
+        let few = held.split_off(held.len().saturating_sub(10));
+        settle(server, &few, &acknowledge);
+        done += few.len();
+    }
+    settle(server, &held, &acknowledge);
+    done += held.len();
+    while done < tasks {
+        let leases = reserve(server);
+        settle(server, &leases, &acknowledge);
+        done += leases.len();
+    }
+    eventually("tasks are taken again", || server.post("/v1/tasks", &json!({ "topic": "t" })).status == 201);
+    eventually("it is well", || server.get("/readyz").expect(200).text() == "ready\n");
+}
+
+#[test]
+fn leases_on_a_full_disk_stop_before_they_lock_it_out() {
+    let (mut server, _mount, tasks) = full_of_small_ones();
+    let mut held = Vec::new();
+    loop {
+        let leases = reserve(&server);
+        if leases.is_empty() {
+            break;
+        }
+        held.extend(leases);
+    }
+    assert!(held.len() < tasks, "there is no room to lease all {tasks}");
+    survives(&mut server, held, tasks);
+}
+
+#[test]
+fn consumers_that_fail_on_a_full_disk_and_say_why_do_not_lock_it_out() {
+    let (mut server, _mount, tasks) = full_of_small_ones();
+    let release = json!({ "do": "release", "after": "0s", "note": "the service is down".repeat(50) });
+    for round in 0..80 {
+        let leases = reserve(&server);
+        settle(&server, &leases, &release);
+        if round % 20 == 10 {
+            server.crash();
+        }
+    }
+    survives(&mut server, Vec::new(), tasks);
+}
+
+#[test]
+fn tasks_on_a_full_disk_get_no_longer_bodies() {
+    let (mut server, _mount, tasks) = full_of_small_ones();
+    for _ in 0..50 {
+        let refused =
+            server.connect().request("PATCH", "/v1/tasks/t/later", Some(&json!({ "text": "y".repeat(1_000_000) })));
+        assert_eq!(refused.expect(507).json()["code"], "store-full");
+    }
+    server.connect().request("PATCH", "/v1/tasks/t/later", Some(&json!({ "delay": "6h" }))).expect(200);
+    survives(&mut server, Vec::new(), tasks);
+}
