@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use punctual_core::store::{Bodies, Key, Position, Row, Scan, ShardId, StoreError, Table};
+use punctual_core::store::{Bodies, Key, Position, Room, Row, Scan, ShardId, StoreError, Table};
 use punctual_core::view::TaskView;
 use punctual_core::{Command, Millis, Name, Refused, Timestamp};
 
@@ -225,7 +225,7 @@ impl Archivist<'_> {
     fn make_room(&mut self, shard: ShardId, period: Millis) -> Result<(), Trouble> {
         // The cursor stays: it must not pass by what finishes before it and is durable later.
         let mut from = self.cursor(shard, period);
-        while self.shared.lacks_room() {
+        while self.shared.store.room() != Room::Enough {
             let page = self.archive_page(shard, period, from, Due::Now)?;
             if page.is_last {
                 return Ok(());
