@@ -116,7 +116,7 @@ fn full_of_small_ones() -> (Server, Mount, usize) {
     // Less than by default, so that most tasks are in runs on so small a disk.
     let small = [("PUNCTUAL_STORE_MEMORY", "16MiB"), ("PUNCTUAL_STORE_RESERVE", "16MiB")];
     let mut server = Server::prepare(&[], &small);
-    let mount = Mount::new(server.data(), "152m");
+    let mount = Mount::new(server.data(), "144m");
     server.start_again();
     server.post("/v1/tasks", &json!({ "topic": "t", "id": "later", "delay": "5h" })).expect(201);
     let (mut connection, mut confirmed, text) = (server.connect(), 0, "x".repeat(100));
