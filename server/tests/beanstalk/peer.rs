@@ -8,6 +8,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use crate::stage::{self, Server};
+use crate::wire::Wire;
 
 /// A server that speaks the protocol.
 pub trait Peer {
@@ -124,7 +125,7 @@ pub fn punctual() -> Server {
 /// The same with further arguments.
 pub fn punctual_with(args: &[&str]) -> Server {
     let server = Server::start_with(&[&["--beanstalk-listen", "127.0.0.1:0"], args].concat());
-    drop(TcpStream::connect(door(&server)).unwrap());
+    drop(Wire::open(&door(&server)));
     server
 }
 

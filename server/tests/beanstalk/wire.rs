@@ -5,7 +5,7 @@ use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
 /// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(30);
 /// How long it is listened for what should not come.
 const MOMENT: Duration = Duration::from_millis(100);
 
@@ -22,6 +22,14 @@ pub enum Manner {
 pub struct Wire {
     stream: TcpStream,
     unread: Vec<u8>,
+}
+
+impl Drop for Wire {
+    fn drop(&mut self) {
+        // Closing alone would not tell the server while another test starts a process, which has a copy of the socket
+        // until it is under way.
+        _ = self.stream.shutdown(Shutdown::Both);
+    }
 }
 
 impl Wire {
