@@ -214,9 +214,9 @@ impl Shared {
 
     /// Makes what was written durable, if that is not done with each commit.
     pub fn sync_journal(&self) -> Result<(), StoreError> {
-        let Some((file, sequence)) = lock(&self.journal).unsynced() else { return Ok(()) };
-        match file.sync() {
-            Ok(()) => {
+        let Some(unsynced) = lock(&self.journal).unsynced() else { return Ok(()) };
+        match unsynced.sync() {
+            Ok(sequence) => {
                 let mut journal = lock(&self.journal);
                 journal.note_synced(sequence);
                 self.note_reach_lightly(journal.reached());

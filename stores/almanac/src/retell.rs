@@ -94,8 +94,6 @@ impl Shared {
             return Err(setback);
         }
         journal.sync().map_err(|error| self.poison(format!("the journal could not be synced: {error}")))?;
-        // From the next manifest on, all recent rows are in these segments alone.
-        self.note_reach(journal.reached());
         let (idle, runs): (Vec<_>, Vec<_>) = runs.into_iter().partition(|(_, shelved)| shelved.living() == 0);
         let manifest = Manifest {
             sequence,
@@ -113,6 +111,8 @@ impl Shared {
             }
             return Err(setback);
         }
+        // From this manifest on, all recent rows are in these segments alone. Before it, they could be taken back.
+        self.note_reach(journal.reached());
         let surplus = journal.release(first_segment, self.worth_keeping());
         drop(journal);
         self.remove_segments(surplus);

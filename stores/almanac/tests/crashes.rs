@@ -110,7 +110,7 @@ fn nothing_confirmed_is_lost_and_nothing_removed_comes_back_after_any_crash() {
 
 #[test]
 fn a_power_loss_takes_only_the_last_commits_if_they_are_synced_later() {
-    check(&run(400, EVERY, Tending::Manual), 4_000);
+    check(&run(600, EVERY, Tending::Manual), 6_000);
 }
 
 #[test]

@@ -19,10 +19,11 @@ mod segment;
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use crate::disk::{Disk, File};
 use crate::error::is_no_room;
+use crate::lock::lock;
 use record::{Beginning, HEAD, RECORDS, SegmentHead, seal};
 
 pub use inspect::SegmentStanding;
@@ -49,6 +50,7 @@ pub(crate) struct Journal {
     /// The sequence of the last record that was written, and of the last that is known to be on disk.
     written: u64,
     synced: u64,
+    syncing: Arc<Syncing>,
     /// The number in the name of the next file.
     next_name: u64,
     /// Why a segment had to be taken of those that are kept.
@@ -61,6 +63,39 @@ struct Current {
     file: SegmentFile,
     salt: u64,
     offset: u64,
+}
+
+/// One sync after the other, and none after one that failed: the system tells an error once and takes what it could not
+/// write for written, so whoever syncs next would be told that all is well.
+#[derive(Default)]
+struct Syncing {
+    has_failed: Mutex<bool>,
+}
+
+impl Syncing {
+    fn sync(&self, file: &dyn File) -> io::Result<()> {
+        let mut has_failed = lock(&self.has_failed);
+        if *has_failed {
+            return Err(io::Error::other("a sync of it has failed before"));
+        }
+        let synced = file.sync();
+        *has_failed = synced.is_err();
+        synced
+    }
+}
+
+/// Records that are not durable yet.
+pub(crate) struct Unsynced {
+    file: Arc<dyn File>,
+    syncing: Arc<Syncing>,
+    sequence: u64,
+}
+
+impl Unsynced {
+    /// Makes them durable, without the journal; says up to which.
+    pub fn sync(&self) -> io::Result<u64> {
+        self.syncing.sync(&*self.file).map(|()| self.sequence)
+    }
 }
 
 /// Why a record was not written.
@@ -107,7 +142,7 @@ impl Journal {
         if let Some(current) = &self.current
             && self.synced < self.written
         {
-            current.file.file.sync()?;
+            self.syncing.sync(&*current.file.file)?;
             self.synced = self.written;
         }
         Ok(())
@@ -115,9 +150,10 @@ impl Journal {
 
     /// What has to be synced for all records up to a sequence to be durable, for syncing without
     /// holding the journal; then [`Journal::note_synced`].
-    pub fn unsynced(&self) -> Option<(Arc<dyn File>, u64)> {
+    pub fn unsynced(&self) -> Option<Unsynced> {
         let current = self.current.as_ref().filter(|_| self.synced < self.written)?;
-        Some((Arc::clone(&current.file.file), self.written))
+        let (file, syncing) = (Arc::clone(&current.file.file), Arc::clone(&self.syncing));
+        Some(Unsynced { file, syncing, sequence: self.written })
     }
 
     pub fn note_synced(&mut self, sequence: u64) {
@@ -294,4 +330,26 @@ impl Journal {
 
 fn refused(error: io::Error) -> AppendError {
     if is_no_room(&error) { AppendError::Full(error) } else { AppendError::Unknown(error) }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
+mod tests {
+    use super::*;
+    use crate::disk::{Call, Fault, SimulatedDisk};
+
+    #[test]
+    fn after_a_sync_that_failed_none_succeeds_whoever_tries() {
+        let disk = SimulatedDisk::new(1);
+        let file = disk.create("journal-0000").unwrap();
+        file.write_at(b"record", 0).unwrap();
+        let syncing = Arc::new(Syncing::default());
+        let other = Unsynced { file: Arc::clone(&file), syncing: Arc::clone(&syncing), sequence: 7 };
+        let kind = io::ErrorKind::Other;
+        disk.fail(Fault { call: Call::Sync, name_contains: "journal", after: 0, kind, lasting: false });
+        assert!(syncing.sync(&*file).is_err());
+        disk.heal();
+        assert!(file.sync().is_ok(), "the system tells it once");
+        assert!(other.sync().is_err());
+    }
 }

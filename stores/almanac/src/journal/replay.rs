@@ -212,6 +212,7 @@ impl Replay {
             name: 0,
             written: last,
             synced: last,
+            syncing: Arc::default(),
             next_name: self.next_name,
             lacking: None,
             buffer: Vec::new(),
