@@ -2,15 +2,13 @@
 //! its caller still waits. So two changes never cross on their way to the shards, and none is left half done because
 //! somebody hung up.
 
-use std::collections::VecDeque;
 use std::pin::Pin;
-use std::sync::{Condvar, Mutex, PoisonError};
 
 use tokio::sync::oneshot;
 
 use crate::block_on;
+use crate::errands::Errands;
 use crate::error::Error;
-use crate::lock::lock;
 
 /// How many changes wait at most. Callers who leave do not take theirs along, so something has to bound them.
 const MOST: usize = 1_024;
@@ -19,14 +17,7 @@ type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 #[derive(Default)]
 pub(crate) struct Administrator {
-    queue: Mutex<Queue>,
-    bell: Condvar,
-}
-
-#[derive(Default)]
-struct Queue {
-    works: VecDeque<Work>,
-    is_closed: bool,
+    works: Errands<Work>,
 }
 
 impl Administrator {
@@ -40,54 +31,26 @@ impl Administrator {
             // Who has left does not hear of it.
             _ = sender.send(work.await);
         };
-        self.push(Box::pin(work), MOST)?;
+        self.works.push(Box::pin(work), MOST)?;
         receiver.await.unwrap_or(Err(Error::Stopping))
     }
 
     /// Has something done that belongs to what was done before, however much waits.
     pub fn follow_up(&self, work: impl Future<Output = ()> + Send + 'static) {
         // A node that stops leaves it to the next start.
-        _ = self.push(Box::pin(work), usize::MAX);
-    }
-
-    fn push(&self, work: Work, most: usize) -> Result<(), Error> {
-        let mut queue = lock(&self.queue);
-        if queue.is_closed {
-            return Err(Error::Stopping);
-        }
-        if queue.works.len() >= most {
-            return Err(Error::Overloaded);
-        }
-        queue.works.push_back(work);
-        drop(queue);
-        self.bell.notify_one();
-        Ok(())
+        _ = self.works.push(Box::pin(work), usize::MAX);
     }
 
     /// The administrator's life, until it is closed.
     pub fn run(&self) {
-        while let Some(work) = self.next() {
+        while let Some(work) = self.works.next() {
             block_on(work);
         }
     }
 
-    fn next(&self) -> Option<Work> {
-        let mut queue = lock(&self.queue);
-        while !queue.is_closed && queue.works.is_empty() {
-            queue = self.bell.wait(queue).unwrap_or_else(PoisonError::into_inner);
-        }
-        if queue.is_closed { None } else { queue.works.pop_front() }
-    }
-
     /// Nothing is taken any more. Who waits hears that the node stops.
     pub fn close(&self) {
-        let mut queue = lock(&self.queue);
-        queue.is_closed = true;
-        let dropped = std::mem::take(&mut queue.works);
-        drop(queue);
-        self.bell.notify_all();
-        // What they hold may look at the queue while it goes.
-        drop(dropped);
+        self.works.abandon();
     }
 }
 

@@ -58,6 +58,7 @@ mod clock;
 mod committer;
 mod config;
 mod deletions;
+mod errands;
 mod error;
 mod handle;
 mod ids;

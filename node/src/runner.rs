@@ -52,12 +52,12 @@ impl Runner<'_> {
         loop {
             let turn;
             (running, turn) = self.inbox.next(&*self.shared.clock, running);
-            let (requests, settled) = match turn {
-                Turn::Step(requests, settled) => (requests, settled),
+            let (requests, news) = match turn {
+                Turn::Step(requests, news) => (requests, news),
                 Turn::Failed(why) => return Err(why),
                 Turn::Stop => return Ok(()),
             };
-            if let Err(error) = running.turn(self.shared, requests, settled) {
+            if let Err(error) = running.turn(self.shared, requests, news) {
                 self.shared.heed(&error);
                 // What was sent before is not touched by this, and may still become durable.
                 self.inbox.settle(running.plan.sent, running.plan.settled);

@@ -18,7 +18,7 @@ use punctual_core::{Answer, Output, Request, Shard, Timestamp};
 use crate::caller::Caller;
 use crate::committer::Sent;
 use crate::config::NodeConfig;
-use crate::inbox::Next;
+use crate::inbox::{News, Next};
 use crate::lobby;
 use crate::shared::Shared;
 
@@ -60,14 +60,14 @@ impl Running {
 
     /// Takes a step with these requests, knowing how far commits are, and hands on what comes of it.
     /// On an error the shard's memory cannot be trusted any more.
-    pub fn turn(&mut self, shared: &Shared, requests: Vec<Request<Caller>>, settled: u64) -> Result<(), StoreError> {
+    pub fn turn(&mut self, shared: &Shared, requests: Vec<Request<Caller>>, news: News) -> Result<(), StoreError> {
         let Running { shard, fence, plan } = self;
-        for (step, late) in shared.inbox(shard.id()).take_late(*fence) {
+        for (step, late) in news.late {
             shard.handed_over(step, late);
         }
-        if settled > plan.settled {
-            shard.committed(settled);
-            plan.settled = settled;
+        if news.settled > plan.settled {
+            shard.committed(news.settled);
+            plan.settled = news.settled;
         }
         let Stepped { output, at, hand_over_at } = step(shard, shared, requests)?;
         plan.wake = if output.wake <= shard.now() { Timestamp::ZERO } else { output.wake };
@@ -162,8 +162,8 @@ impl Duty {
             })
             .await;
         }
-        let Some((mut borrowed, requests, settled)) = self.shared.inbox(self.shard).borrow() else { return };
-        let turn = catch_unwind(AssertUnwindSafe(|| borrowed.running().turn(&self.shared, requests, settled)));
+        let Some((mut borrowed, requests, news)) = self.shared.inbox(self.shard).borrow() else { return };
+        let turn = catch_unwind(AssertUnwindSafe(|| borrowed.running().turn(&self.shared, requests, news)));
         match turn {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {

@@ -81,10 +81,7 @@ impl<R> Shard<R> {
         if row.state.expires_at() <= self.now {
             return false;
         }
-        let takes = |queue: QueueIndex| {
-            let queue = self.directory.queue(queue);
-            queue.settings.max_length.is_none_or(|max| queue.ready.len() < max)
-        };
+        let takes = |queue: QueueIndex| !self.directory.queue(queue).is_full_with(0);
         match row.state.queue.as_ref().map(|own| self.directory.queue_index(own)) {
             Some(Some(own)) => return takes(own),
             // Its queue was deleted, which it has to note.

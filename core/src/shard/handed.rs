@@ -13,14 +13,14 @@ use crate::store::Position;
 use crate::time::{Millis, Timestamp};
 
 #[derive(Debug, Default)]
-pub(super) struct Handed {
+pub(super) struct HandOvers {
     /// In which step, and where the lease ends.
     leases: VecDeque<(u64, Position)>,
     /// Those of them whose time has come already.
     overtaken: Vec<Position>,
 }
 
-impl Handed {
+impl HandOvers {
     /// Takes out what has been overtaken, to be looked at again.
     pub fn take_overtaken(&mut self) -> Vec<Position> {
         std::mem::take(&mut self.overtaken)

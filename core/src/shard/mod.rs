@@ -58,7 +58,7 @@ use crate::time::{Millis, Timestamp};
 use desk::{Desk, Slot};
 use directory::Directory;
 use forecast::Forecast;
-use handed::Handed;
+use handed::HandOvers;
 use late::Late;
 use meta::Numbers;
 use needs::Pending;
@@ -182,7 +182,7 @@ pub struct Shard<R> {
     now: Timestamp,
     /// From when leases that are given in this step count.
     hand_over_at: Timestamp,
-    handed: Handed,
+    handed: HandOvers,
     opened_at: Timestamp,
     /// Something may be overdue that was not read yet.
     is_catching_up: bool,

@@ -203,7 +203,7 @@ impl<R> Shard<R> {
             fence,
             now,
             hand_over_at: now,
-            handed: super::handed::Handed::default(),
+            handed: super::handed::HandOvers::default(),
             opened_at: now,
             is_catching_up: true,
             step: 0,

@@ -16,6 +16,7 @@ mod fault;
 mod gate;
 mod host;
 mod input;
+mod joined;
 mod lease;
 mod listen;
 mod openapi;

@@ -3,7 +3,6 @@
 //! Deliveries are the bulk of what leaves, and their bodies are JSON already or need only be quoted.
 //! So they are written by hand, without a copy in between; a test holds them to the wire's type.
 
-use std::panic::resume_unwind;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -15,6 +14,7 @@ use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, StatusCode};
 use hyper::body::{Frame, SizeHint};
+use punctual_core::view::TaskView;
 use punctual_core::{Delivery, Form};
 use punctual_node::{Error, Handle, Hold, Page};
 use punctual_wire::Span;
@@ -22,6 +22,7 @@ use serde::Serialize;
 use tokio::sync::Semaphore;
 
 use crate::fault::Fault;
+use crate::joined::joined;
 use crate::lease;
 use crate::translate::{task_info, time};
 
@@ -47,13 +48,7 @@ pub(crate) async fn build_json(
         drop(turn);
         response
     });
-    match built.await {
-        Ok(response) => response,
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => resume_unwind(panic),
-            Err(_) => Fault::from(Error::Stopping).into_response(),
-        },
-    }
+    joined(built).await.unwrap_or_else(|| Fault::from(Error::Stopping).into_response())
 }
 
 /// How many long answers are built at once. What an answer is made of is in memory beside it until then, and only one
@@ -128,6 +123,13 @@ pub(crate) fn json_bytes(status: StatusCode, mut bytes: Vec<u8>) -> Response {
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
+}
+
+/// All that is known of one task, of about so many bytes.
+pub(crate) fn task(task: TaskView, about: u64, node: &Handle) -> Vec<u8> {
+    let mut out = Vec::with_capacity(about as usize);
+    write(&mut out, &task_info(task, Some(node), true));
+    out
 }
 
 /// A page of tasks, of about so many bytes. Each task is written before the next one is translated, so that there is no

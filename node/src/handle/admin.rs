@@ -181,8 +181,7 @@ impl Handle {
 
     /// All shards have answered, whoever still waits for it.
     fn end_deletion(&self, what: What, name: Name, outcomes: &Outcomes) {
-        let known = |outcome: &Option<Outcome>| outcome.clone().unwrap_or_else(|| Err(self.shared.lost()));
-        let outcomes: Vec<Outcome> = outcomes.iter().map(known).collect();
+        let outcomes = self.heard(outcomes.clone());
         let is_kept = |outcome: &Outcome| matches!(outcome, Err(Error::Refused(Refused::NotEmpty { .. })));
         let Some(kept) = outcomes.iter().position(is_kept) else {
             if what == What::Queue && outcomes.iter().all(|outcome| outcome.is_ok() || is_missing(outcome)) {

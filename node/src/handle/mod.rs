@@ -180,6 +180,11 @@ impl Handle {
             duty.keep().await;
         }
         let outcomes = sent.outcomes.await.expect("a round ends when the last of its shares is answered or dropped");
+        self.heard(outcomes)
+    }
+
+    /// What came of a round, with what is told where nothing was heard.
+    fn heard(&self, outcomes: Outcomes) -> Vec<Outcome> {
         outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(|| Err(self.shared.lost()))).collect()
     }
 }

@@ -4,7 +4,7 @@ use std::sync::MutexGuard;
 
 use punctual_core::{Request, Timestamp};
 
-use super::{Door, Inbox, Rest, State};
+use super::{Door, Inbox, News, Rest, State};
 use crate::caller::Caller;
 use crate::lock::lock;
 use crate::turn::Running;
@@ -72,9 +72,9 @@ impl Inbox {
         Next::Runner
     }
 
-    /// Lends the shard to a caller who has promised to take the turn, with what waits and the latest durable step,
+    /// Lends the shard to a caller who has promised to take the turn, with what waits and what is to be heard of steps before,
     /// unless the runner was faster.
-    pub fn borrow(&self) -> Option<(Borrowed<'_>, Vec<Request<Caller>>, u64)> {
+    pub fn borrow(&self) -> Option<(Borrowed<'_>, Vec<Request<Caller>>, News)> {
         let mut state = lock(&self.state);
         let may_turn = state.rest == Rest::Idle && state.has_work() && state.failed.is_none();
         if !may_turn || !matches!(state.door, Door::Open) {
@@ -86,7 +86,8 @@ impl Inbox {
         let settled = running.plan.settled.max(committed);
         let (wake, requests) = (running.plan.wake, state.take(running.plan.step));
         state.has_company = requests.len() > 1;
-        Some((Borrowed { inbox: self, running: Some(running), wake }, requests, settled))
+        let news = state.news(settled);
+        Some((Borrowed { inbox: self, running: Some(running), wake }, requests, news))
     }
 
     /// The caller who has promised to take a turn has done so, or never will.

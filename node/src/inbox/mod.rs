@@ -32,6 +32,14 @@ pub(crate) struct Inbox {
     lends: bool,
 }
 
+/// What a shard hears of its steps before the next one.
+pub(crate) struct News {
+    /// The latest that is durable.
+    pub settled: u64,
+    /// Those whose deliveries reach their consumers later than was thought, and by how much.
+    pub late: Vec<(u64, Millis)>,
+}
+
 struct State {
     requests: Vec<Request<Caller>>,
     /// The node's own requests, which come before the others and have no bound.
@@ -46,7 +54,7 @@ struct State {
     committed: u64,
     /// The latest step whose answers are out.
     answered: u64,
-    /// Steps whose deliveries reach their consumers later than was thought, and by how much.
+    /// Which deliveries leave late, as far as the shard has not heard of it.
     late: Vec<(u64, Millis)>,
     /// The store has failed this shard.
     failed: Option<String>,
@@ -187,12 +195,6 @@ impl Inbox {
         }
     }
 
-    /// What the shard that runs under this fence has yet to hear of that.
-    pub fn take_late(&self, fence: Fence) -> Vec<(u64, Millis)> {
-        let mut state = lock(&self.state);
-        if state.fence == fence { std::mem::take(&mut state.late) } else { Vec::new() }
-    }
-
     /// The answers of a step are out, and so are those of all before it.
     pub fn answered(&self, fence: Fence, step: u64) {
         let mut state = lock(&self.state);
@@ -261,6 +263,10 @@ impl Inbox {
 }
 
 impl State {
+    fn news(&mut self, settled: u64) -> News {
+        News { settled, late: std::mem::take(&mut self.late) }
+    }
+
     fn check_door(&self) -> Result<(), Error> {
         match &self.door {
             Door::Open => Ok(()),

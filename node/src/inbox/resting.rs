@@ -6,15 +6,15 @@ use std::time::{Duration, Instant};
 use punctual_core::store::Fence;
 use punctual_core::{Clock, Request, Timestamp};
 
-use super::{Door, Inbox, Rest, State};
+use super::{Door, Inbox, News, Rest, State};
 use crate::caller::Caller;
 use crate::lock::lock;
 use crate::turn::{Plan, Running};
 
 /// What a runner has to do now.
 pub(crate) enum Turn {
-    /// Take a step; the given one is durable.
-    Step(Vec<Request<Caller>>, u64),
+    /// Take a step, with what is to be heard of those before.
+    Step(Vec<Request<Caller>>, News),
     /// Drop the shard: the store has failed it.
     Failed(String),
     /// All is done and durable, and the node is stopping.
@@ -110,11 +110,11 @@ impl State {
         let settled = plan.settled.max(self.committed);
         let may_step = plan.sent - settled < plan.in_flight;
         if may_step && self.has_work() {
-            return Ok(Turn::Step(self.take(plan.step), settled));
+            return Ok(Turn::Step(self.take(plan.step), self.news(settled)));
         }
         if let Door::Stopping(until) = self.door {
             if may_step && plan.wake == Timestamp::ZERO && Instant::now() < until {
-                return Ok(Turn::Step(Vec::new(), settled));
+                return Ok(Turn::Step(Vec::new(), self.news(settled)));
             }
             if plan.sent <= plan.settled.max(self.answered) {
                 return Ok(Turn::Stop);
@@ -128,7 +128,7 @@ impl State {
         }
         let wait = sleep_until(plan.wake, clock.micros());
         if wait == Some(Duration::ZERO) {
-            return Ok(Turn::Step(Vec::new(), settled));
+            return Ok(Turn::Step(Vec::new(), self.news(settled)));
         }
         self.rest = Rest::Idle;
         Err(wait.map(|wait| wait.min(plan.recheck)))

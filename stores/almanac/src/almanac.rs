@@ -97,8 +97,6 @@ pub(crate) struct Shared {
     pub is_troubled: AtomicBool,
     /// Whether the disk had so much room, when it was last looked at, that none need be set aside.
     pub has_plenty: AtomicBool,
-    /// How many rounds the keeper has made.
-    pub rounds: AtomicU64,
     /// Where it is noted how far the journal reaches; none in an almanac of an older version on a full disk.
     pub reach: Mutex<Option<Reach>>,
     /// The latest segment for which that was done.

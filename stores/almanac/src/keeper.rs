@@ -157,7 +157,6 @@ impl Shared {
         }
         self.note_hardship(round.setback().and_then(Setback::hardship));
         self.note_growth(&lock(&self.journal));
-        self.rounds.fetch_add(1, Ordering::Relaxed);
         self.calm.notify_all();
         Ok(round.bound?)
     }
@@ -208,7 +207,7 @@ impl Shared {
 
     fn need_of_active(&self) -> u64 {
         let state = lock(&self.state);
-        let runs: Vec<(u16, Shelved)> = state.shelf.runs().map(|(place, run)| (place, run.clone())).collect();
+        let runs = state.shelf.as_it_is();
         need_of(state.active.rows(), &runs)
     }
 
@@ -241,7 +240,7 @@ impl Shared {
         let rows = Arc::clone(frozen.layer().rows());
         self.recent_bytes.store(0, Ordering::Relaxed);
         state.frozen = Some(frozen);
-        let runs: Vec<(u16, Shelved)> = state.shelf.runs().map(|(place, run)| (place, run.clone())).collect();
+        let runs = state.shelf.as_it_is();
         let manifest = Manifest {
             sequence: journal.written(),
             first_segment: journal.number() + 1,

@@ -68,7 +68,6 @@ pub(crate) fn open(disk: Arc<dyn Disk>, config: Config, clock: Arc<dyn Clock>) -
         hardship: Mutex::default(),
         is_troubled: AtomicBool::new(false),
         has_plenty: AtomicBool::new(false),
-        rounds: AtomicU64::new(0),
         reach: Mutex::new(reach),
         noted_segment: AtomicU64::new(0),
         losses,

@@ -34,6 +34,8 @@ use crate::state::State;
 const RECORD: u64 = 256 << 10;
 /// What a record has beside its rows, at most.
 pub(crate) const RECORD_HEADS: u64 = 56;
+/// What a row has in a record beside its stored form, at most: what kind of change it is, and where it stood.
+pub(crate) const CHANGE_HEAD: u64 = 10;
 
 pub(crate) fn longest_record(config: &Config) -> u64 {
     RECORD.min(config.segment / 16)
@@ -44,8 +46,7 @@ impl Shared {
     pub fn is_worth_retelling(&self, desk: &Desk) -> bool {
         let runs = {
             let state = lock(&self.state);
-            let runs = state.shelf.runs().map(|(place, run)| (place, run.clone())).collect();
-            without_lenders(runs, borrowed(&state))
+            without_lenders(state.shelf.as_it_is(), borrowed(&state))
         };
         let has_idle = runs.iter().any(|(_, shelved)| shelved.living() == 0);
         let has_died = dead_bytes(&runs) >= desk.dead_bytes + self.config.segment / 4;
@@ -73,7 +74,7 @@ impl Shared {
             let mut state = lock(&self.state);
             state.thaw();
             self.recent_bytes.store(state.active.bytes(), Ordering::Relaxed);
-            let runs: Vec<(u16, Shelved)> = state.shelf.runs().map(|(place, run)| (place, run.clone())).collect();
+            let runs = state.shelf.as_it_is();
             let fences = state.fences.iter().map(|(shard, fence)| (*shard, *fence)).collect();
             (Arc::clone(state.active.rows()), runs, fences, Arc::clone(&state.tallies))
         };
@@ -154,8 +155,7 @@ pub(crate) struct Telling {
 impl Telling {
     /// What a row takes that is so long in its stored form.
     pub fn of(self, bytes: u64) -> u64 {
-        // What kind of change it is, and where it stood.
-        let told = bytes + 10;
+        let told = bytes + CHANGE_HEAD;
         if bytes > self.large { 2 * told } else { told }
     }
 }
@@ -197,7 +197,7 @@ fn records<'a>(rows: &Rows, slots: &'a [ToTell], config: &Config) -> impl Iterat
 fn segments_taken(rows: &Rows, slots: &[ToTell], config: &Config) -> usize {
     let (mut segments, mut left) = (0, 0);
     for record in records(rows, slots, config) {
-        let bytes: u64 = record.iter().map(|(_, _, slot)| rows.row(*slot).0.bytes().len() as u64 + 10).sum();
+        let bytes: u64 = record.iter().map(|(_, _, slot)| rows.row(*slot).0.bytes().len() as u64 + CHANGE_HEAD).sum();
         let bytes = bytes + RECORD_HEADS;
         if bytes > left {
             // One that is longer than a segment takes the room of several.

@@ -99,6 +99,11 @@ impl Shelf {
         Shelf { places: std::iter::once(None).chain(runs.into_iter().map(Some)).collect(), free: Vec::new(), keys }
     }
 
+    /// The runs and their dead rows as of now, with their places: they stay so whatever dies meanwhile.
+    pub fn as_it_is(&self) -> Vec<(u16, Shelved)> {
+        self.runs().map(|(place, shelved)| (place, shelved.clone())).collect()
+    }
+
     /// The runs with their places.
     pub fn runs(&self) -> impl Iterator<Item = (u16, &Shelved)> {
         (0..).zip(&self.places).filter_map(|(place, run)| Some((place, run.as_ref()?)))

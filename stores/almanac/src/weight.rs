@@ -7,6 +7,7 @@ use punctual_core::Name;
 use punctual_core::store::{Batch, Change, Key, Place, ShardId};
 
 use crate::blocks::Blocks;
+use crate::retell::CHANGE_HEAD;
 use crate::row::{HEAD, KeyText};
 use crate::state::{Stand, State};
 
@@ -49,7 +50,7 @@ impl State {
                     }
                     Change::Remove { place } => (place_length(place), Left::default()),
                 };
-                weight.bytes += record + 10;
+                weight.bytes += record + CHANGE_HEAD;
                 weight.growth += after.told as i64 - before.told as i64;
                 changed.insert(hash, after);
             }

@@ -25,6 +25,7 @@ use punctual_node::access::Role;
 
 use crate::app::App;
 use crate::fault::{Code, Fault};
+use crate::joined::joined;
 
 /// Whoever has one of these roles for a topic or queue may look at it; who operates may, too.
 pub(crate) const LOOKING: [Role; 3] = [Role::Produce, Role::Consume, Role::View];
@@ -76,14 +77,8 @@ pub(crate) fn router(app: App) -> Router {
 pub(crate) async fn to_its_end<T: Send + 'static>(
     act: impl Future<Output = Result<T, Fault>> + Send + 'static,
 ) -> Result<T, Fault> {
-    match tokio::spawn(act).await {
-        Ok(done) => done,
-        Err(ended) => match ended.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            // Only a server that ends gives up on it.
-            Err(_) => Err(Error::Unavailable("the server ends, and the outcome is unknown: ask".into()).into()),
-        },
-    }
+    let given_up = || Err(Error::Unavailable("the server ends, and the outcome is unknown: ask".into()).into());
+    joined(tokio::spawn(act)).await.unwrap_or_else(given_up)
 }
 
 async fn nowhere(request: Request) -> Fault {

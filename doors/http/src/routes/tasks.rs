@@ -179,14 +179,8 @@ pub(crate) async fn get(
 
 /// All that is known of one task, which takes this room.
 pub(super) async fn show(app: Shared, task: TaskView, hold: Hold) -> Response {
-    let about = (hold.bytes() + ROW_BYTES) as usize;
-    let build = move || {
-        let mut out = Vec::with_capacity(about);
-        let info = translate::task_info(task, Some(&app.handle), true);
-        serde_json::to_writer(&mut out, &info).expect("a task can be written as JSON into memory");
-        out
-    };
-    build_json(StatusCode::OK, hold, build).await
+    let about = hold.bytes() + ROW_BYTES;
+    build_json(StatusCode::OK, hold, move || output::task(task, about, &app.handle)).await
 }
 
 /// List tasks that are not finished, by when they come due.

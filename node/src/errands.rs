@@ -1,0 +1,68 @@
+//! What waits for threads that do one thing after the other: bounded, and closed when the node stops.
+
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, PoisonError};
+
+use crate::error::Error;
+use crate::lock::lock;
+
+pub(crate) struct Errands<T> {
+    queue: Mutex<Queue<T>>,
+    bell: Condvar,
+}
+
+struct Queue<T> {
+    waiting: VecDeque<T>,
+    is_closed: bool,
+}
+
+impl<T> Default for Errands<T> {
+    fn default() -> Errands<T> {
+        Errands { queue: Mutex::new(Queue { waiting: VecDeque::new(), is_closed: false }), bell: Condvar::new() }
+    }
+}
+
+impl<T> Errands<T> {
+    /// Takes one more, unless so many wait.
+    pub fn push(&self, errand: T, most: usize) -> Result<(), Error> {
+        let mut queue = lock(&self.queue);
+        if queue.is_closed {
+            return Err(Error::Stopping);
+        }
+        if queue.waiting.len() >= most {
+            return Err(Error::Overloaded);
+        }
+        queue.waiting.push_back(errand);
+        drop(queue);
+        self.bell.notify_one();
+        Ok(())
+    }
+
+    /// Waits for the next one; `None` when it is closed and nothing waits any more.
+    pub fn next(&self) -> Option<T> {
+        let mut queue = lock(&self.queue);
+        loop {
+            if let Some(errand) = queue.waiting.pop_front() {
+                return Some(errand);
+            }
+            if queue.is_closed {
+                return None;
+            }
+            queue = self.bell.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// What waits is still done, but nothing more is taken.
+    pub fn close(&self) {
+        lock(&self.queue).is_closed = true;
+        self.bell.notify_all();
+    }
+
+    /// Nothing more is taken, and what waits is dropped.
+    pub fn abandon(&self) {
+        self.close();
+        // What they hold may look at the queue while it goes.
+        let dropped = std::mem::take(&mut lock(&self.queue).waiting);
+        drop(dropped);
+    }
+}
