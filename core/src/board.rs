@@ -76,7 +76,7 @@ pub struct Board<R> {
     unlooked: BTreeSet<(ShardId, Ticket)>,
     /// Shards that were opened and have not told yet what they have: it may be for anybody.
     expected: BTreeSet<ShardId>,
-    stalls: BTreeMap<Name, Stall>,
+    by_queue: BTreeMap<Name, ByQueue>,
     /// By shard: the queues that somebody waits for and in which it has something. Kept here so that no shard has to
     /// look at queues that concern nobody.
     meetings: BTreeMap<ShardId, BTreeSet<Name>>,
@@ -98,7 +98,7 @@ struct Waiting<R> {
 /// something in it, it has a rate, or it was served: else a queue that is empty after each
 /// delivery would always seem to have been served longest ago.
 #[derive(Debug, Default)]
-struct Stall {
+struct ByQueue {
     waiting: BTreeSet<Ticket>,
     stocked: BTreeSet<ShardId>,
     bucket: Option<TokenBucket>,
@@ -113,7 +113,7 @@ impl<R> Default for Board<R> {
             deadlines: BTreeSet::new(),
             unlooked: BTreeSet::new(),
             expected: BTreeSet::new(),
-            stalls: BTreeMap::new(),
+            by_queue: BTreeMap::new(),
             meetings: BTreeMap::new(),
             room: u64::MAX,
             hand_outs: 0,
@@ -141,12 +141,12 @@ impl<R> Board<R> {
         self.next_ticket += 1;
         let mut asked: Vec<ShardId> = Vec::new();
         for queue in &reserve.queues {
-            let stall = self.stalls.entry(queue.clone()).or_default();
-            if stall.waiting.is_empty() {
-                stall.stocked.iter().for_each(|shard| meet(&mut self.meetings, *shard, queue));
+            let known = self.by_queue.entry(queue.clone()).or_default();
+            if known.waiting.is_empty() {
+                known.stocked.iter().for_each(|shard| meet(&mut self.meetings, *shard, queue));
             }
-            stall.waiting.insert(ticket);
-            asked.extend(&stall.stocked);
+            known.waiting.insert(ticket);
+            asked.extend(&known.stocked);
         }
         asked.sort_unstable();
         asked.dedup();
@@ -161,10 +161,10 @@ impl<R> Board<R> {
         let waiting = self.waiting.remove(&ticket)?;
         self.deadlines.remove(&(waiting.reserve.until, ticket));
         for queue in &waiting.reserve.queues {
-            let stall = self.stalls.get_mut(queue).expect("a waiting consumer stands at its queues");
-            stall.waiting.remove(&ticket);
-            if stall.waiting.is_empty() {
-                stall.stocked.iter().for_each(|shard| part(&mut self.meetings, *shard, queue));
+            let known = self.by_queue.get_mut(queue).expect("a waiting consumer stands at its queues");
+            known.waiting.remove(&ticket);
+            if known.waiting.is_empty() {
+                known.stocked.iter().for_each(|shard| part(&mut self.meetings, *shard, queue));
             }
             self.tidy(queue);
         }
@@ -243,7 +243,7 @@ impl<R> Board<R> {
 
     /// How many consumers wait for a queue.
     pub fn waiting_for(&self, queue: &str) -> usize {
-        self.stalls.get(queue).map_or(0, |stall| stall.waiting.len())
+        self.by_queue.get(queue).map_or(0, |known| known.waiting.len())
     }
 
     /// The queues that somebody waits for and in which a shard has said to have something.
@@ -258,9 +258,9 @@ impl<R> Board<R> {
 
     /// How many deliveries could be handed out from a queue, at most `enough`.
     pub(crate) fn demand(&self, queue: &str, enough: usize) -> usize {
-        let Some(stall) = self.stalls.get(queue) else { return 0 };
+        let Some(known) = self.by_queue.get(queue) else { return 0 };
         let mut demand = 0;
-        for ticket in &stall.waiting {
+        for ticket in &known.waiting {
             demand += self.waiting[ticket].reserve.max;
             if demand >= enough {
                 return enough;
@@ -271,7 +271,7 @@ impl<R> Board<R> {
 
     /// The consumer that has waited longest for a queue.
     pub(crate) fn longest_waiting(&self, queue: &str) -> Option<Ticket> {
-        self.stalls.get(queue)?.waiting.first().copied()
+        self.by_queue.get(queue)?.waiting.first().copied()
     }
 
     /// What a waiting consumer asked for.
@@ -281,42 +281,42 @@ impl<R> Board<R> {
 
     /// When a queue was served last, as a count that rises.
     pub(crate) fn last_hand_out(&self, queue: &str) -> u64 {
-        self.stalls.get(queue).map_or(0, |stall| stall.last_hand_out)
+        self.by_queue.get(queue).map_or(0, |known| known.last_hand_out)
     }
 
     /// How long a queue's rate lets nothing out from now on; `None` if it lets something out.
     pub(crate) fn rate_wait(&mut self, queue: &str, now: Timestamp) -> Option<Millis> {
-        let wait = self.stalls.get_mut(queue)?.bucket.as_mut()?.wait(now);
+        let wait = self.by_queue.get_mut(queue)?.bucket.as_mut()?.wait(now);
         (wait > Millis::ZERO).then_some(wait)
     }
 
     /// Whether its rate holds a queue back now.
     pub(crate) fn is_held_back(&self, queue: &str, now: Timestamp) -> bool {
-        let bucket = self.stalls.get(queue).and_then(|stall| stall.bucket.clone());
+        let bucket = self.by_queue.get(queue).and_then(|known| known.bucket.clone());
         bucket.is_some_and(|mut bucket| bucket.wait(now) > Millis::ZERO)
     }
 
     /// Asks to hand out one delivery from a queue: granted, or to be tried again so much later.
     pub(crate) fn hand_out(&mut self, queue: &Name, now: Timestamp) -> Result<(), Millis> {
-        let stall = self.stalls.get_mut(queue).expect("somebody waits for this queue");
-        if let Some(bucket) = &mut stall.bucket {
+        let known = self.by_queue.get_mut(queue).expect("somebody waits for this queue");
+        if let Some(bucket) = &mut known.bucket {
             bucket.take(now)?;
         }
         self.hand_outs += 1;
-        stall.last_hand_out = self.hand_outs;
+        known.last_hand_out = self.hand_outs;
         Ok(())
     }
 
     /// Notes whether a shard has something in a queue.
     pub(crate) fn stock(&mut self, shard: ShardId, queue: &Name, stocked: bool) {
         if stocked {
-            let stall = self.stalls.entry(queue.clone()).or_default();
-            stall.stocked.insert(shard);
-            if !stall.waiting.is_empty() {
+            let known = self.by_queue.entry(queue.clone()).or_default();
+            known.stocked.insert(shard);
+            if !known.waiting.is_empty() {
                 meet(&mut self.meetings, shard, queue);
             }
-        } else if let Some(stall) = self.stalls.get_mut(queue) {
-            stall.stocked.remove(&shard);
+        } else if let Some(known) = self.by_queue.get_mut(queue) {
+            known.stocked.remove(&shard);
             part(&mut self.meetings, shard, queue);
             self.tidy(queue);
         }
@@ -340,7 +340,7 @@ impl<R> Board<R> {
     /// A shard is not there any more: nobody should wait for it to look.
     pub fn forget_shard(&mut self, shard: ShardId) {
         self.looked(shard, &BTreeSet::new());
-        let stocked = self.stalls.iter().filter(|(_, stall)| stall.stocked.contains(&shard));
+        let stocked = self.by_queue.iter().filter(|(_, known)| known.stocked.contains(&shard));
         let queues: Vec<Name> = stocked.map(|(queue, _)| queue.clone()).collect();
         for queue in queues {
             self.stock(shard, &queue, false);
@@ -349,11 +349,11 @@ impl<R> Board<R> {
 
     /// A queue was deleted from a shard.
     pub(crate) fn forget_queue(&mut self, shard: ShardId, queue: &Name) {
-        if let Some(stall) = self.stalls.get_mut(queue) {
-            stall.stocked.remove(&shard);
+        if let Some(known) = self.by_queue.get_mut(queue) {
+            known.stocked.remove(&shard);
             part(&mut self.meetings, shard, queue);
-            stall.bucket = None;
-            stall.last_hand_out = 0;
+            known.bucket = None;
+            known.last_hand_out = 0;
             self.tidy(queue);
         }
     }
@@ -362,14 +362,14 @@ impl<R> Board<R> {
     pub(crate) fn limit(&mut self, queue: &Name, rate: Option<Rate>) {
         match rate {
             Some(rate) => {
-                let stall = self.stalls.entry(queue.clone()).or_default();
-                if stall.bucket.as_ref().is_none_or(|bucket| bucket.rate() != rate) {
-                    stall.bucket = Some(TokenBucket::new(rate));
+                let known = self.by_queue.entry(queue.clone()).or_default();
+                if known.bucket.as_ref().is_none_or(|bucket| bucket.rate() != rate) {
+                    known.bucket = Some(TokenBucket::new(rate));
                 }
             }
             None => {
-                if let Some(stall) = self.stalls.get_mut(queue) {
-                    stall.bucket = None;
+                if let Some(known) = self.by_queue.get_mut(queue) {
+                    known.bucket = None;
                     self.tidy(queue);
                 }
             }
@@ -377,10 +377,10 @@ impl<R> Board<R> {
     }
 
     fn tidy(&mut self, queue: &Name) {
-        let stall = &self.stalls[queue];
-        let idle = stall.waiting.is_empty() && stall.stocked.is_empty() && stall.bucket.is_none();
-        if idle && stall.last_hand_out == 0 {
-            self.stalls.remove(queue);
+        let known = &self.by_queue[queue];
+        let idle = known.waiting.is_empty() && known.stocked.is_empty() && known.bucket.is_none();
+        if idle && known.last_hand_out == 0 {
+            self.by_queue.remove(queue);
         }
     }
 }
@@ -464,7 +464,7 @@ mod tests {
         board.stock(ShardId(0), &name("c"), true);
         board.stock(ShardId(0), &name("c"), false);
         board.withdraw(ticket);
-        assert!(board.stalls.is_empty() && board.meetings.is_empty() && board.deadlines.is_empty());
+        assert!(board.by_queue.is_empty() && board.meetings.is_empty() && board.deadlines.is_empty());
     }
 
     #[test]
@@ -475,7 +475,7 @@ mod tests {
         board.withdraw(ticket);
         assert!(board.last_hand_out("a") > 0);
         board.forget_queue(ShardId(0), &name("a"));
-        assert!(board.stalls.is_empty());
+        assert!(board.by_queue.is_empty());
     }
 
     #[test]

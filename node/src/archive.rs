@@ -62,16 +62,16 @@ impl Archiving {
 }
 
 /// How many finished tasks are looked at, and handed over, at once.
-const PAGE: usize = 512;
+const PORTION: usize = 512;
 
 /// How many bytes of bodies are handed over at once, roughly.
-const PAGE_BYTES: usize = 16 << 20;
+const PORTION_BYTES: usize = 16 << 20;
 
 /// The same while the store is short of room. The archive may be on the same disk, and what it has taken is
 /// removed before it is given more.
 const LITTLE: usize = 1 << 20;
 
-/// How long it is waited between two pages while the store is short of room, so that it can notice that it is not any more.
+/// How long it is waited between two portions while the store is short of room, so that it can notice that it is not any more.
 const PACE: Duration = Duration::from_millis(100);
 
 /// How many bodies are read at once.
@@ -158,8 +158,8 @@ enum Due {
     Now,
 }
 
-/// A page of the history.
-struct Page {
+/// A portion of the history.
+struct Portion {
     tasks: Vec<TaskView>,
     /// Where to go on.
     next: Position,
@@ -213,9 +213,9 @@ impl Archivist<'_> {
     fn archive_shard(&mut self, shard: ShardId, period: Millis) -> Result<(), Trouble> {
         loop {
             let from = self.cursor(shard, period);
-            let page = self.archive_page(shard, period, from, Due::InTime)?;
-            self.cursors.insert((shard, period), page.next);
-            if page.is_last {
+            let portion = self.archive_portion(shard, period, from, Due::InTime)?;
+            self.cursors.insert((shard, period), portion.next);
+            if portion.is_last {
                 return Ok(());
             }
         }
@@ -226,12 +226,12 @@ impl Archivist<'_> {
         // The cursor stays: it must not pass by what finishes before it and is durable later.
         let mut from = self.cursor(shard, period);
         while self.shared.store.room() != Room::Enough {
-            let page = self.archive_page(shard, period, from, Due::Now)?;
-            if page.is_last {
+            let portion = self.archive_portion(shard, period, from, Due::Now)?;
+            if portion.is_last {
                 return Ok(());
             }
-            from = page.next;
-            if !page.tasks.is_empty() && !self.shared.closing.sleep(PACE) {
+            from = portion.next;
+            if !portion.tasks.is_empty() && !self.shared.closing.sleep(PACE) {
                 return Err(Trouble::Stopping);
             }
         }
@@ -242,23 +242,23 @@ impl Archivist<'_> {
         self.cursors.get(&(shard, period)).copied().unwrap_or(Position::START)
     }
 
-    /// Archives one page from a position on, and removes it.
-    fn archive_page(&self, shard: ShardId, period: Millis, from: Position, due: Due) -> Result<Page, Trouble> {
+    /// Archives one portion from a position on, and removes it.
+    fn archive_portion(&self, shard: ShardId, period: Millis, from: Position, due: Due) -> Result<Portion, Trouble> {
         // What is archived from a shard that is not here could not be removed, and would be archived again.
         self.shared.inbox(shard).ready()?;
-        let page = self.read(shard, period, from, due).map_err(|error| self.shared.read_failed(&error))?;
-        if !page.tasks.is_empty() {
-            self.hand_over(&page.tasks)?;
-            self.remove(shard, &page.tasks)?;
+        let portion = self.read(shard, period, from, due).map_err(|error| self.shared.read_failed(&error))?;
+        if !portion.tasks.is_empty() {
+            self.hand_over(&portion.tasks)?;
+            self.remove(shard, &portion.tasks)?;
         }
-        Ok(page)
+        Ok(portion)
     }
 
     /// The next finished tasks of the topics that keep them for this time, if they are due.
-    fn read(&self, shard: ShardId, period: Millis, from: Position, due: Due) -> Result<Page, StoreError> {
+    fn read(&self, shard: ShardId, period: Millis, from: Position, due: Due) -> Result<Portion, StoreError> {
         let now = self.handle.now();
         let (kept, most) = match due {
-            Due::InTime => (period, PAGE_BYTES),
+            Due::InTime => (period, PORTION_BYTES),
             Due::Now => (Millis::ZERO, LITTLE),
         };
         let until = match now.as_millis().checked_sub(kept.0) {
@@ -267,14 +267,14 @@ impl Archivist<'_> {
         };
         // The clock has gone back since it came so far: what finished since may stand before it.
         let from = if from.at > until { Position::START } else { from };
-        let scan = Scan { table: Table::History, from, until, topic: None, limit: PAGE, bodies: Bodies::Without };
+        let scan = Scan { table: Table::History, from, until, topic: None, limit: PORTION, bodies: Bodies::Without };
         let rows = self.shared.store.scan(shard, &scan)?;
-        let mut page = Page { tasks: Vec::new(), next: from, is_last: rows.len() < PAGE };
+        let mut portion = Portion { tasks: Vec::new(), next: from, is_last: rows.len() < PORTION };
         let is_meant = |row: &&Row| self.periods.get(row.key.topic()) == Some(&period);
         let mut bytes = 0;
         for rows in rows.chunks(BODIES) {
             if bytes >= most {
-                page.is_last = false;
+                portion.is_last = false;
                 break;
             }
             let meant: Vec<&Row> = rows.iter().filter(is_meant).collect();
@@ -285,12 +285,12 @@ impl Archivist<'_> {
                 let unmoved = |row: &Row| row.table == Table::History && row.position() == seen.position();
                 if let Some(row) = row.filter(unmoved) {
                     bytes += row.body.len();
-                    page.tasks.push(TaskView::of(&row, now));
+                    portion.tasks.push(TaskView::of(&row, now));
                 }
             }
-            page.next = rows.last().map_or(page.next, |row| row.position().next());
+            portion.next = rows.last().map_or(portion.next, |row| row.position().next());
         }
-        Ok(page)
+        Ok(portion)
     }
 
     fn hand_over(&self, tasks: &[TaskView]) -> Result<(), Trouble> {

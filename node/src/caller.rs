@@ -17,7 +17,7 @@ use crate::outgoing::Hold;
 pub(crate) type Outcome = Result<Answer, Error>;
 
 /// What a consumer gets: the room that its deliveries take goes along.
-pub(crate) type Handed = (Outcome, Option<Hold>);
+pub(crate) type Served = (Outcome, Option<Hold>);
 
 /// Who gets the answer to a request.
 pub(crate) enum Caller {
@@ -28,7 +28,7 @@ pub(crate) enum Caller {
     /// A consumer; what it does not take must go back.
     Consumer {
         /// Where it waits.
-        sender: oneshot::Sender<Handed>,
+        sender: oneshot::Sender<Served>,
         /// Room for what it gets.
         hold: Option<Hold>,
     },
@@ -40,18 +40,18 @@ pub(crate) enum Caller {
 
 /// One of several requests that are answered together.
 pub(crate) struct Share {
-    round: Arc<Mutex<Round>>,
+    bundle: Arc<Mutex<Bundle>>,
     index: usize,
     is_answered: bool,
 }
 
-/// The answers of a round in the order of the requests; `None` where the outcome is unknown.
+/// The answers of a bundle in the order of the requests; `None` where the outcome is unknown.
 pub(crate) type Outcomes = Vec<Option<Outcome>>;
 
-/// What the node itself makes of the answers of a round.
+/// What the node itself makes of the answers of a bundle.
 pub(crate) type Concern = Box<dyn FnOnce(&Outcomes) + Send>;
 
-struct Round {
+struct Bundle {
     outcomes: Outcomes,
     open: usize,
     done: Option<oneshot::Sender<Outcomes>>,
@@ -61,13 +61,16 @@ struct Round {
 
 impl Share {
     /// So many shares, and where all the answers come when the last one is there.
-    pub fn round(count: usize, concern: Option<Concern>) -> (impl Iterator<Item = Share>, oneshot::Receiver<Outcomes>) {
+    pub fn bundle(
+        count: usize,
+        concern: Option<Concern>,
+    ) -> (impl Iterator<Item = Share>, oneshot::Receiver<Outcomes>) {
         let (done, receiver) = oneshot::channel();
         let outcomes = (0..count).map(|_| None).collect();
-        let mut round = Round { outcomes, open: count, done: Some(done), concern };
-        round.end_if_done();
-        let round = Arc::new(Mutex::new(round));
-        let shares = (0..count).map(move |index| Share { round: Arc::clone(&round), index, is_answered: false });
+        let mut bundle = Bundle { outcomes, open: count, done: Some(done), concern };
+        bundle.end_if_done();
+        let bundle = Arc::new(Mutex::new(bundle));
+        let shares = (0..count).map(move |index| Share { bundle: Arc::clone(&bundle), index, is_answered: false });
         (shares, receiver)
     }
 
@@ -78,10 +81,10 @@ impl Share {
 
     fn note(&mut self, outcome: Option<Outcome>) {
         self.is_answered = true;
-        let mut round = lock(&self.round);
-        round.outcomes[self.index] = outcome;
-        round.open -= 1;
-        round.end_if_done();
+        let mut bundle = lock(&self.bundle);
+        bundle.outcomes[self.index] = outcome;
+        bundle.open -= 1;
+        bundle.end_if_done();
     }
 }
 
@@ -93,7 +96,7 @@ impl Drop for Share {
     }
 }
 
-impl Round {
+impl Bundle {
     fn end_if_done(&mut self) {
         if self.open == 0
             && let Some(done) = self.done.take()
@@ -112,8 +115,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_round_ends_with_its_last_answer_and_keeps_the_order() {
-        let (shares, mut receiver) = Share::round(3, None);
+    fn a_bundle_ends_with_its_last_answer_and_keeps_the_order() {
+        let (shares, mut receiver) = Share::bundle(3, None);
         let mut shares: Vec<Share> = shares.collect();
         shares.pop().unwrap().answer(Err(Error::Overloaded));
         drop(shares.pop());
@@ -127,15 +130,15 @@ mod tests {
     fn what_concerns_the_node_is_heeded_although_nobody_listens() {
         let (sender, heeded) = std::sync::mpsc::channel();
         let concern: Concern = Box::new(move |outcomes| _ = sender.send(outcomes.clone()));
-        let (mut shares, receiver) = Share::round(1, Some(concern));
+        let (mut shares, receiver) = Share::bundle(1, Some(concern));
         drop(receiver);
         shares.next().unwrap().answer(Ok(Answer::Noted));
         assert_eq!(heeded.try_recv().unwrap(), [Some(Ok(Answer::Noted))]);
     }
 
     #[test]
-    fn an_empty_round_is_over_at_once() {
-        let (_, mut receiver) = Share::round(0, None);
+    fn an_empty_bundle_is_over_at_once() {
+        let (_, mut receiver) = Share::bundle(0, None);
         assert_eq!(receiver.try_recv().unwrap(), []);
     }
 }

@@ -35,12 +35,12 @@ pub(crate) struct Sent {
 /// The way from the runners to the committer.
 #[derive(Default)]
 pub(crate) struct Pipeline {
-    state: Mutex<Waiting>,
+    state: Mutex<Queued>,
     bell: Condvar,
 }
 
 #[derive(Default)]
-struct Waiting {
+struct Queued {
     sent: Vec<Sent>,
     /// The committer, while its thread sleeps: who has something to commit may do it at once.
     at_rest: Option<Committer>,
@@ -101,7 +101,7 @@ impl Pipeline {
         }
     }
 
-    fn sleep<'a>(&self, mut state: MutexGuard<'a, Waiting>) -> MutexGuard<'a, Waiting> {
+    fn sleep<'a>(&self, mut state: MutexGuard<'a, Queued>) -> MutexGuard<'a, Queued> {
         state.is_asleep = true;
         state = self.bell.wait(state).unwrap_or_else(PoisonError::into_inner);
         state.is_asleep = false;
@@ -109,16 +109,16 @@ impl Pipeline {
     }
 
     /// The committer, if it rests and nobody is before.
-    fn borrow(&self) -> Option<Borrowed<'_>> {
+    fn borrow(&self) -> Option<BorrowedCommitter<'_>> {
         let mut state = lock(&self.state);
         if !state.sent.is_empty() {
             return None;
         }
-        state.at_rest.take().map(|committer| Borrowed { pipeline: self, committer: Some(committer) })
+        state.at_rest.take().map(|committer| BorrowedCommitter { pipeline: self, committer: Some(committer) })
     }
 }
 
-impl Waiting {
+impl Queued {
     fn is_wanted(&self) -> bool {
         !self.sent.is_empty() || self.is_closed || self.is_broken
     }
@@ -126,12 +126,12 @@ impl Waiting {
 
 /// The committer in the hands of somebody who has something to commit. If that ends in a panic, nothing more
 /// is written.
-struct Borrowed<'a> {
+struct BorrowedCommitter<'a> {
     pipeline: &'a Pipeline,
     committer: Option<Committer>,
 }
 
-impl Drop for Borrowed<'_> {
+impl Drop for BorrowedCommitter<'_> {
     fn drop(&mut self) {
         let mut state = lock(&self.pipeline.state);
         if thread::panicking() {

@@ -23,10 +23,10 @@ pub(crate) enum What {
 pub(crate) type Ended = Result<u64, Error>;
 
 /// Those who wait for the end of one.
-type Waiting = Vec<oneshot::Sender<Ended>>;
+type Listeners = Vec<oneshot::Sender<Ended>>;
 
 #[derive(Default)]
-pub(crate) struct Deletions(Mutex<BTreeMap<(What, Name), Waiting>>);
+pub(crate) struct Deletions(Mutex<BTreeMap<(What, Name), Listeners>>);
 
 impl Deletions {
     /// Begins one; its first caller hears of its end.

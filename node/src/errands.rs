@@ -7,62 +7,62 @@ use crate::error::Error;
 use crate::lock::lock;
 
 pub(crate) struct Errands<T> {
-    queue: Mutex<Queue<T>>,
+    pending: Mutex<Pending<T>>,
     bell: Condvar,
 }
 
-struct Queue<T> {
+struct Pending<T> {
     waiting: VecDeque<T>,
     is_closed: bool,
 }
 
 impl<T> Default for Errands<T> {
     fn default() -> Errands<T> {
-        Errands { queue: Mutex::new(Queue { waiting: VecDeque::new(), is_closed: false }), bell: Condvar::new() }
+        Errands { pending: Mutex::new(Pending { waiting: VecDeque::new(), is_closed: false }), bell: Condvar::new() }
     }
 }
 
 impl<T> Errands<T> {
     /// Takes one more, unless so many wait.
     pub fn push(&self, errand: T, most: usize) -> Result<(), Error> {
-        let mut queue = lock(&self.queue);
-        if queue.is_closed {
+        let mut pending = lock(&self.pending);
+        if pending.is_closed {
             return Err(Error::Stopping);
         }
-        if queue.waiting.len() >= most {
+        if pending.waiting.len() >= most {
             return Err(Error::Overloaded);
         }
-        queue.waiting.push_back(errand);
-        drop(queue);
+        pending.waiting.push_back(errand);
+        drop(pending);
         self.bell.notify_one();
         Ok(())
     }
 
     /// Waits for the next one; `None` when it is closed and nothing waits any more.
     pub fn next(&self) -> Option<T> {
-        let mut queue = lock(&self.queue);
+        let mut pending = lock(&self.pending);
         loop {
-            if let Some(errand) = queue.waiting.pop_front() {
+            if let Some(errand) = pending.waiting.pop_front() {
                 return Some(errand);
             }
-            if queue.is_closed {
+            if pending.is_closed {
                 return None;
             }
-            queue = self.bell.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            pending = self.bell.wait(pending).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
     /// What waits is still done, but nothing more is taken.
     pub fn close(&self) {
-        lock(&self.queue).is_closed = true;
+        lock(&self.pending).is_closed = true;
         self.bell.notify_all();
     }
 
     /// Nothing more is taken, and what waits is dropped.
     pub fn abandon(&self) {
         self.close();
-        // What they hold may look at the queue while it goes.
-        let dropped = std::mem::take(&mut lock(&self.queue).waiting);
+        // What they hold may look at the pending while it goes.
+        let dropped = std::mem::take(&mut lock(&self.pending).waiting);
         drop(dropped);
     }
 }

@@ -42,7 +42,7 @@
 //!    │      one each   one thread   all wait   one thread:      │
 //!    │     per shard   per shard    in one     one commit for   │
 //!    │                    │         place      all that waits   │
-//!    └──► Lobby ◄─────────┘                                     │
+//!    └──► Board ◄─────────┘                                     │
 //!         waiting consumers, across shards  ◄───────────────────┘
 //! ```
 //! **Invariant**: nothing leaves before it is durable. **Invariant**: nothing is guessed; when the
@@ -53,6 +53,7 @@ pub mod access;
 mod administrator;
 mod archive;
 mod block_on;
+mod board;
 mod caller;
 mod clock;
 mod committer;
@@ -65,7 +66,6 @@ mod ids;
 mod inbox;
 mod limits;
 mod listing;
-mod lobby;
 mod lock;
 mod node;
 mod numbers;

@@ -14,7 +14,7 @@ use crate::error::{Error, StartError};
 use crate::handle::Handle;
 use crate::inbox::Inbox;
 use crate::shared::Shared;
-use crate::{archive, committer, lobby, ownership, runner};
+use crate::{archive, board, committer, ownership, runner};
 
 /// A running node: a delay center in this process.
 ///
@@ -73,8 +73,8 @@ impl Node {
             let read = |shared: &Arc<Shared>| shared.readers.run(&*shared.store);
             node.threads.others.push(spawn(&shared, &format!("read-{reader}"), read)?);
         }
-        let usher = |shared: &Arc<Shared>| _ = guard(shared, "the usher", || lobby::usher(shared));
-        node.threads.others.push(spawn(&shared, "usher", usher)?);
+        let board = |shared: &Arc<Shared>| _ = guard(shared, "the board", || board::look_after(shared));
+        node.threads.others.push(spawn(&shared, "board", board)?);
         let renew = |shared: &Arc<Shared>| _ = guard(shared, "the renewal of claims", || ownership::renew(shared));
         node.threads.others.push(spawn(&shared, "claims", renew)?);
         let administer = |shared: &Arc<Shared>| {
@@ -118,7 +118,7 @@ impl Node {
 impl Drop for Node {
     fn drop(&mut self) {
         let shared = self.handle.shared();
-        shared.close_lobby(&Error::Stopping, || Ok(Answer::Reserved(Vec::new())));
+        shared.close_board(&Error::Stopping, || Ok(Answer::Reserved(Vec::new())));
         shared.inboxes.iter().for_each(Inbox::stop);
         join(&mut self.threads.runners);
         shared.pipeline.close();

@@ -10,6 +10,7 @@ use tokio::sync::SetOnce;
 
 use crate::administrator::Administrator;
 use crate::archive::Archiving;
+use crate::board::SharedBoard;
 use crate::caller::{Caller, Outcome};
 use crate::committer::Pipeline;
 use crate::config::NodeConfig;
@@ -18,7 +19,6 @@ use crate::error::Error;
 use crate::ids::Ids;
 use crate::inbox::Inbox;
 use crate::limits::Entrances;
-use crate::lobby::Lobby;
 use crate::outgoing::Outgoing;
 use crate::ownership::Closing;
 use crate::pace::Pace;
@@ -33,7 +33,7 @@ pub(crate) struct Shared {
     pub clock: Arc<dyn Clock>,
     /// By the shards' numbers.
     pub inboxes: Vec<Inbox>,
-    pub lobby: Lobby,
+    pub board: SharedBoard,
     pub pipeline: Pipeline,
     pub entrances: Entrances,
     pub readers: Readers,
@@ -62,7 +62,7 @@ impl Shared {
         Shared {
             store,
             inboxes,
-            lobby: Lobby::new(),
+            board: SharedBoard::new(),
             pipeline: Pipeline::default(),
             entrances: Entrances::new(),
             readers: Readers::new(config.reads),
@@ -142,7 +142,7 @@ impl Shared {
             }
         }
         let error = Error::nothing_done(why);
-        self.close_lobby(&error, || Err(error.clone()));
+        self.close_board(&error, || Err(error.clone()));
     }
 
     /// Stops answering if that is what the store's error asks for.

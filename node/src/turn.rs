@@ -15,11 +15,11 @@ use std::time::{Duration, Instant};
 use punctual_core::store::{Fence, ShardId, StoreError};
 use punctual_core::{Answer, Output, Request, Shard, Timestamp};
 
+use crate::board;
 use crate::caller::Caller;
 use crate::committer::Sent;
 use crate::config::NodeConfig;
 use crate::inbox::{News, Next};
-use crate::lobby;
 use crate::shared::Shared;
 
 /// A shard that is running, and how far it is.
@@ -92,10 +92,10 @@ struct Stepped {
 }
 
 fn step(shard: &mut Shard<Caller>, shared: &Shared, requests: Vec<Request<Caller>>) -> Result<Stepped, StoreError> {
-    let Shared { store, clock, lobby, .. } = shared;
+    let Shared { store, clock, board, .. } = shared;
     shard.make_room(store.room());
     let now = clock.now();
-    let mut needs = shard.prepare(now, requests, &lobby.room().board);
+    let mut needs = shard.prepare(now, requests, &board.lock().waiting);
     while !needs.is_empty() {
         needs = shard.supply(needs.read(&**store, shard.id())?);
     }
@@ -103,15 +103,15 @@ fn step(shard: &mut Shard<Caller>, shared: &Shared, requests: Vec<Request<Caller
     let hand_over_at = shared.pace.hand_over_at(&**clock);
     shard.apply(hand_over_at);
     let mut over = Vec::new();
-    let mut room = lobby.room();
-    room.board.set_room(shared.outgoing.left());
-    shard.serve(&mut room.board, lobby::time(&**clock));
-    if !room.board.is_empty() {
-        // While this step was under way the usher may have passed over a consumer that waited
+    let mut posted = board.lock();
+    posted.waiting.set_room(shared.outgoing.left());
+    shard.serve(&mut posted.waiting, board::time(&**clock));
+    if !posted.waiting.is_empty() {
+        // While this step was under way the board's thread may have passed over a consumer that waited
         // for this shard to look.
-        over = room.board.expire(lobby::time(&**clock));
+        over = posted.waiting.expire(board::time(&**clock));
     }
-    drop(room);
+    drop(posted);
     let mut output = shard.finish();
     for (caller, reply) in &mut output.answers {
         if let (Caller::Consumer { hold, .. }, Ok(Answer::Reserved(deliveries))) = (caller, reply) {

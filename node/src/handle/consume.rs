@@ -9,7 +9,7 @@ use punctual_core::{
 use tokio::sync::oneshot;
 
 use super::{Handle, answered};
-use crate::caller::{Handed, Outcome};
+use crate::caller::{Outcome, Served};
 use crate::error::Error;
 use crate::outgoing::Hold;
 use crate::routing::shard_of_key;
@@ -128,7 +128,7 @@ impl Handle {
         self.check_queues(&reserve)?;
         let (sender, receiver) = oneshot::channel();
         let (ticket, duty) = self.shared.post(reserve, sender)?;
-        let mut waiting = Waiting { shared: &self.shared, ticket: Some(ticket), receiver };
+        let mut waiting = OnBoard { shared: &self.shared, ticket: Some(ticket), receiver };
         if let Some(duty) = duty {
             duty.keep().await;
         }
@@ -206,16 +206,16 @@ impl Handle {
 }
 
 /// A consumer on the board. When it leaves before it was answered, what was meant for it goes back.
-struct Waiting<'a> {
+struct OnBoard<'a> {
     shared: &'a Arc<Shared>,
     ticket: Option<Ticket>,
-    receiver: oneshot::Receiver<Handed>,
+    receiver: oneshot::Receiver<Served>,
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for OnBoard<'_> {
     fn drop(&mut self) {
         let Some(ticket) = self.ticket.take() else { return };
-        let withdrawn = self.shared.lobby.room().board.withdraw(ticket);
+        let withdrawn = self.shared.board.lock().waiting.withdraw(ticket);
         if withdrawn.is_some() {
             return;
         }

@@ -148,7 +148,7 @@ impl Handle {
 
     /// How the node has been working since it started.
     pub fn stats(&self) -> Stats {
-        let waiting_consumers = self.shared.lobby.room().board.len();
+        let waiting_consumers = self.shared.board.lock().waiting.len();
         let inboxes = self.shared.inboxes.iter().map(|inbox| inbox.len()).collect();
         let archive = self.shared.config.archive.as_ref().map(|_| self.shared.archiving.stats());
         self.shared.meter.read(archive, waiting_consumers, inboxes)

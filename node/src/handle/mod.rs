@@ -56,7 +56,7 @@ macro_rules! answered {
 use answered;
 
 /// Commands that are on their way.
-struct Sent {
+struct UnderWay {
     outcomes: oneshot::Receiver<Outcomes>,
     duty: Option<Duty>,
 }
@@ -133,7 +133,7 @@ impl Handle {
         self.ask_several(self.shared.shards().map(|(shard, _)| (shard, command.clone())).collect()).await
     }
 
-    fn send(&self, commands: Vec<Result<(ShardId, Command), Error>>, is_bounded: bool) -> Sent {
+    fn send(&self, commands: Vec<Result<(ShardId, Command), Error>>, is_bounded: bool) -> UnderWay {
         self.send_then(commands, is_bounded, None)
     }
 
@@ -142,8 +142,8 @@ impl Handle {
         commands: Vec<Result<(ShardId, Command), Error>>,
         is_bounded: bool,
         concern: Option<Concern>,
-    ) -> Sent {
-        let (shares, receiver) = Share::round(commands.len(), concern);
+    ) -> UnderWay {
+        let (shares, receiver) = Share::bundle(commands.len(), concern);
         let mut by_shard: Vec<Vec<Request<Caller>>> = self.shared.inboxes.iter().map(|_| Vec::new()).collect();
         let healthy = self.shared.check();
         let read_at = self.shared.clock.ceiling();
@@ -168,22 +168,22 @@ impl Handle {
                 }
             }
         }
-        Sent { outcomes: receiver, duty }
+        UnderWay { outcomes: receiver, duty }
     }
 
-    async fn collect_counted(&self, sent: Sent) -> Vec<Outcome> {
+    async fn collect_counted(&self, sent: UnderWay) -> Vec<Outcome> {
         self.collect(sent).await.into_iter().map(|outcome| self.counted(outcome)).collect()
     }
 
-    async fn collect(&self, sent: Sent) -> Vec<Outcome> {
+    async fn collect(&self, sent: UnderWay) -> Vec<Outcome> {
         if let Some(duty) = sent.duty {
             duty.keep().await;
         }
-        let outcomes = sent.outcomes.await.expect("a round ends when the last of its shares is answered or dropped");
+        let outcomes = sent.outcomes.await.expect("a bundle ends when the last of its shares is answered or dropped");
         self.heard(outcomes)
     }
 
-    /// What came of a round, with what is told where nothing was heard.
+    /// What came of a bundle, with what is told where nothing was heard.
     fn heard(&self, outcomes: Outcomes) -> Vec<Outcome> {
         outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(|| Err(self.shared.lost()))).collect()
     }

@@ -5,7 +5,7 @@ use punctual_core::view::{self, RowView};
 use punctual_core::{Answer, Command, Delivery, Ending, First, Lease, Name, RowId, Scheduled, Standing, Take, Task};
 
 use super::consume::{Settle, Settled};
-use super::{Handle, Sent, answered};
+use super::{Handle, UnderWay, answered};
 use crate::caller::Outcome;
 use crate::error::Error;
 use crate::numbers::Number;
@@ -49,7 +49,7 @@ pub enum Done {
 /// Acts that are under way.
 #[must_use = "what came of them is not known before it is asked for"]
 pub struct Acting {
-    sent: Sent,
+    sent: UnderWay,
     handle: Handle,
 }
 

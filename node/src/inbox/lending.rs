@@ -4,7 +4,7 @@ use std::sync::MutexGuard;
 
 use punctual_core::{Request, Timestamp};
 
-use super::{Door, Inbox, News, Rest, State};
+use super::{Contents, Inbox, Intake, News, Rest};
 use crate::caller::Caller;
 use crate::lock::lock;
 use crate::turn::Running;
@@ -26,14 +26,14 @@ pub(crate) enum Next {
 }
 
 /// The shard in the hands of a caller who takes a turn; it goes back also in a panic.
-pub(crate) struct Borrowed<'a> {
+pub(crate) struct BorrowedShard<'a> {
     inbox: &'a Inbox,
     running: Option<Box<Running>>,
     /// When the runner wakes by itself.
     wake: Timestamp,
 }
 
-impl Borrowed<'_> {
+impl BorrowedShard<'_> {
     pub fn running(&mut self) -> &mut Running {
         self.running.as_mut().expect("it is given back at the end")
     }
@@ -44,7 +44,7 @@ impl Borrowed<'_> {
     }
 }
 
-impl Drop for Borrowed<'_> {
+impl Drop for BorrowedShard<'_> {
     fn drop(&mut self) {
         let running = self.running.take().expect("it is given back here only");
         let mut state = lock(&self.inbox.state);
@@ -60,7 +60,7 @@ impl Drop for Borrowed<'_> {
 
 impl Inbox {
     /// Leaves the next turn to the caller if the runner rests, and to the runner else.
-    pub(super) fn call(&self, mut state: MutexGuard<'_, State>) -> Next {
+    pub(super) fn call(&self, mut state: MutexGuard<'_, Contents>) -> Next {
         if state.is_promised && state.rest == Rest::Idle {
             return Next::Runner;
         }
@@ -74,10 +74,10 @@ impl Inbox {
 
     /// Lends the shard to a caller who has promised to take the turn, with what waits and what is to be heard of steps before,
     /// unless the runner was faster.
-    pub fn borrow(&self) -> Option<(Borrowed<'_>, Vec<Request<Caller>>, News)> {
+    pub fn borrow(&self) -> Option<(BorrowedShard<'_>, Vec<Request<Caller>>, News)> {
         let mut state = lock(&self.state);
         let may_turn = state.rest == Rest::Idle && state.has_work() && state.failed.is_none();
-        if !may_turn || !matches!(state.door, Door::Open) {
+        if !may_turn || !matches!(state.intake, Intake::Open) {
             return None;
         }
         // While a commit is under way the next turn had better be a large one.
@@ -87,7 +87,7 @@ impl Inbox {
         let (wake, requests) = (running.plan.wake, state.take(running.plan.step));
         state.has_company = requests.len() > 1;
         let news = state.news(settled);
-        Some((Borrowed { inbox: self, running: Some(running), wake }, requests, news))
+        Some((BorrowedShard { inbox: self, running: Some(running), wake }, requests, news))
     }
 
     /// The caller who has promised to take a turn has done so, or never will.

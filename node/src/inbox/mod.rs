@@ -24,7 +24,7 @@ use crate::lock::lock;
 use crate::turn::Running;
 
 pub(crate) struct Inbox {
-    state: Mutex<State>,
+    state: Mutex<Contents>,
     bell: Condvar,
     /// How many requests may wait.
     room: usize,
@@ -40,7 +40,7 @@ pub(crate) struct News {
     pub late: Vec<(u64, Millis)>,
 }
 
-struct State {
+struct Contents {
     requests: Vec<Request<Caller>>,
     /// The node's own requests, which come before the others and have no bound.
     errands: Vec<Request<Caller>>,
@@ -58,7 +58,7 @@ struct State {
     late: Vec<(u64, Millis)>,
     /// The store has failed this shard.
     failed: Option<String>,
-    door: Door,
+    intake: Intake,
     rest: Rest,
     /// The shard, while its runner rests.
     at_rest: Option<Box<Running>>,
@@ -68,7 +68,7 @@ struct State {
     has_company: bool,
 }
 
-enum Door {
+enum Intake {
     Open,
     /// The shard is not here for now.
     Down(String),
@@ -94,7 +94,7 @@ enum Rest {
 impl Inbox {
     /// The inbox of a shard that runs under this fence, claimed at this time.
     pub fn new(config: &NodeConfig, fence: Fence, claimed_at: Instant) -> Inbox {
-        let state = State {
+        let state = Contents {
             requests: Vec::new(),
             errands: Vec::new(),
             look: false,
@@ -104,7 +104,7 @@ impl Inbox {
             answered: 0,
             late: Vec::new(),
             failed: None,
-            door: Door::Open,
+            intake: Intake::Open,
             rest: Rest::Awake,
             at_rest: None,
             is_promised: false,
@@ -118,7 +118,7 @@ impl Inbox {
     /// Puts a request in, if there is room.
     pub fn push(&self, request: Request<Caller>) -> Result<Next, Error> {
         let mut state = lock(&self.state);
-        state.check_door()?;
+        state.check_open()?;
         if state.requests.len() >= self.room {
             return Err(Error::Overloaded);
         }
@@ -134,7 +134,7 @@ impl Inbox {
         is_bounded: bool,
     ) -> Result<Next, (Vec<Request<Caller>>, Error)> {
         let mut state = lock(&self.state);
-        if let Err(error) = state.check_door() {
+        if let Err(error) = state.check_open() {
             return Err((requests, error));
         }
         let room = if is_bounded { self.room.saturating_sub(state.requests.len()) } else { usize::MAX };
@@ -152,7 +152,7 @@ impl Inbox {
     /// here, it is dropped: what comes of that is looked after by timers in the shard.
     pub fn tell(&self, errand: Request<Caller>) {
         let mut state = lock(&self.state);
-        if !matches!(state.door, Door::Down(_)) {
+        if !matches!(state.intake, Intake::Down(_)) {
             state.errands.push(errand);
             self.wake(state);
         }
@@ -200,7 +200,7 @@ impl Inbox {
         let mut state = lock(&self.state);
         if state.fence == fence {
             state.answered = step;
-            if matches!(state.door, Door::Stopping(_)) {
+            if matches!(state.intake, Intake::Stopping(_)) {
                 self.wake_anyway(state);
             }
         }
@@ -218,7 +218,7 @@ impl Inbox {
     /// The fence under which the shard runs and when its claim was last renewed, unless it is down.
     pub fn claim(&self) -> Option<(Fence, Instant)> {
         let state = lock(&self.state);
-        (!matches!(state.door, Door::Down(_))).then_some((state.fence, state.claimed_at))
+        (!matches!(state.intake, Intake::Down(_))).then_some((state.fence, state.claimed_at))
     }
 
     /// The shard's claim was renewed, at this time or after it.
@@ -232,13 +232,13 @@ impl Inbox {
     /// No more requests are taken; the runner finishes what is there.
     pub fn stop(&self) {
         let mut state = lock(&self.state);
-        state.door = Door::Stopping(Instant::now() + PATIENCE);
+        state.intake = Intake::Stopping(Instant::now() + PATIENCE);
         self.wake_anyway(state);
     }
 
     /// Whether requests are taken.
     pub fn ready(&self) -> Result<(), Error> {
-        lock(&self.state).check_door()
+        lock(&self.state).check_open()
     }
 
     /// How many requests wait.
@@ -247,13 +247,13 @@ impl Inbox {
     }
 
     /// Wakes the runner, unless it could not begin a step.
-    fn wake(&self, state: MutexGuard<'_, State>) {
+    fn wake(&self, state: MutexGuard<'_, Contents>) {
         if state.rest == Rest::Idle {
             self.wake_anyway(state);
         }
     }
 
-    fn wake_anyway(&self, mut state: MutexGuard<'_, State>) {
+    fn wake_anyway(&self, mut state: MutexGuard<'_, Contents>) {
         let was_asleep = std::mem::replace(&mut state.rest, Rest::Awake) != Rest::Awake;
         drop(state);
         if was_asleep {
@@ -262,16 +262,16 @@ impl Inbox {
     }
 }
 
-impl State {
+impl Contents {
     fn news(&mut self, settled: u64) -> News {
         News { settled, late: std::mem::take(&mut self.late) }
     }
 
-    fn check_door(&self) -> Result<(), Error> {
-        match &self.door {
-            Door::Open => Ok(()),
-            Door::Down(why) => Err(Error::nothing_done(why)),
-            Door::Stopping(_) => Err(Error::Stopping),
+    fn check_open(&self) -> Result<(), Error> {
+        match &self.intake {
+            Intake::Open => Ok(()),
+            Intake::Down(why) => Err(Error::nothing_done(why)),
+            Intake::Stopping(_) => Err(Error::Stopping),
         }
     }
 

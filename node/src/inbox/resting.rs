@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use punctual_core::store::Fence;
 use punctual_core::{Clock, Request, Timestamp};
 
-use super::{Door, Inbox, News, Rest, State};
+use super::{Contents, Inbox, Intake, News, Rest};
 use crate::caller::Caller;
 use crate::lock::lock;
 use crate::turn::{Plan, Running};
@@ -54,8 +54,8 @@ impl Inbox {
     /// Takes no more requests until the shard is back; gives back those that waited.
     pub fn go_down(&self, why: &str) -> Vec<Request<Caller>> {
         let mut state = lock(&self.state);
-        if !matches!(state.door, Door::Stopping(_)) {
-            state.door = Door::Down(why.to_owned());
+        if !matches!(state.intake, Intake::Stopping(_)) {
+            state.intake = Intake::Down(why.to_owned());
         }
         let mut waiting = std::mem::take(&mut state.errands);
         waiting.append(&mut state.requests);
@@ -71,8 +71,8 @@ impl Inbox {
         state.answered = 0;
         state.late.clear();
         state.failed = None;
-        if !matches!(state.door, Door::Stopping(_)) {
-            state.door = Door::Open;
+        if !matches!(state.intake, Intake::Stopping(_)) {
+            state.intake = Intake::Open;
         }
     }
 
@@ -80,7 +80,7 @@ impl Inbox {
     pub fn stay_down(&self, time: Duration) -> bool {
         let until = Instant::now() + time;
         let mut state = lock(&self.state);
-        while !matches!(state.door, Door::Stopping(_)) {
+        while !matches!(state.intake, Intake::Stopping(_)) {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return true;
@@ -91,7 +91,7 @@ impl Inbox {
         false
     }
 
-    fn rest<'a>(&self, state: MutexGuard<'a, State>, wait: Option<Duration>) -> MutexGuard<'a, State> {
+    fn rest<'a>(&self, state: MutexGuard<'a, Contents>, wait: Option<Duration>) -> MutexGuard<'a, Contents> {
         let mut state = match wait {
             None => self.bell.wait(state).unwrap_or_else(PoisonError::into_inner),
             Some(wait) => self.bell.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner).0,
@@ -101,7 +101,7 @@ impl Inbox {
     }
 }
 
-impl State {
+impl Contents {
     /// What is to be done now, or how long to sleep.
     fn consider(&mut self, clock: &dyn Clock, plan: &Plan) -> Result<Turn, Option<Duration>> {
         if let Some(why) = self.failed.take() {
@@ -112,7 +112,7 @@ impl State {
         if may_step && self.has_work() {
             return Ok(Turn::Step(self.take(plan.step), self.news(settled)));
         }
-        if let Door::Stopping(until) = self.door {
+        if let Intake::Stopping(until) = self.intake {
             if may_step && plan.wake == Timestamp::ZERO && Instant::now() < until {
                 return Ok(Turn::Step(Vec::new(), self.news(settled)));
             }
