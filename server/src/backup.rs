@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::cli::print;
 use crate::commands::counted;
-use crate::config::{Overrides, Sources, load};
+use crate::config::of_server;
 use crate::failure::Failure;
 use crate::private_file::replace;
 
@@ -27,7 +27,7 @@ pub struct BackupArgs {
     /// Where to put the copy; it must not exist, or must be empty.
     directory: PathBuf,
     #[command(flatten)]
-    place: Place,
+    whose: Whose,
 }
 
 /// Put a backup in place of a server's data while the server is stopped.
@@ -36,12 +36,12 @@ pub struct RestoreArgs {
     /// The backup.
     directory: PathBuf,
     #[command(flatten)]
-    place: Place,
+    whose: Whose,
 }
 
-/// Where the server's data is: where its configuration says, unless told otherwise.
+/// Which server's data: where its configuration says, unless told otherwise.
 #[derive(Args, Debug)]
-struct Place {
+struct Whose {
     /// The server's TOML file of settings; by default ./punctual.toml if it is there.
     #[arg(long, env = "PUNCTUAL_CONFIG", value_name = "FILE", hide_env_values = true)]
     config: Option<PathBuf>,
@@ -50,19 +50,16 @@ struct Place {
     data: Option<PathBuf>,
 }
 
-impl Place {
+impl Whose {
     fn data(self) -> Result<PathBuf, Failure> {
-        let data = self.data.map(|data| ("data".to_owned(), data.display().to_string()));
-        let sources = Sources::new(self.config, Overrides(data.into_iter().collect()));
-        let effective = load(&sources).map_err(|problems| Failure::Usage(problems.to_string()))?;
-        Ok(effective.config.data)
+        Ok(of_server(self.config, self.data)?.data)
     }
 }
 
 impl BackupArgs {
     /// Does it.
     pub fn run(self, json: bool) -> Result<(), Failure> {
-        let (data, to) = (self.place.data()?, self.directory);
+        let (data, to) = (self.whose.data()?, self.directory);
         copy(&data, &to, "backed up", json)
     }
 }
@@ -70,7 +67,7 @@ impl BackupArgs {
 impl RestoreArgs {
     /// Does it.
     pub fn run(self, json: bool) -> Result<(), Failure> {
-        let (data, from) = (self.place.data()?, self.directory);
+        let (data, from) = (self.whose.data()?, self.directory);
         if data.join(STORE).exists() {
             return Err(Failure::Failed(format!(
                 "there is a store in {} already: move it away first, so that nothing is lost by mistake",

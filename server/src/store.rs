@@ -15,7 +15,7 @@ use punctual_core::Timestamp;
 use punctual_wire::Time;
 use serde_json::{Value, json};
 
-use crate::config::{Overrides, Sources, load};
+use crate::config::of_server;
 use crate::failure::Failure;
 
 const CLEAN: u8 = 0;
@@ -27,12 +27,12 @@ pub enum StoreCommand {
     /// Check every checksum and every count, and list all damage. Exit code: 0 clean, 1 damaged, 2 cannot be read.
     Check {
         #[command(flatten)]
-        place: Place,
+        which: WhichFiles,
     },
     /// Show what is in it, as far as it can be read. Exit code: as with `check`.
     Show {
         #[command(flatten)]
-        place: Place,
+        which: WhichFiles,
         /// List the rows too, table by table in time order.
         #[arg(long)]
         rows: bool,
@@ -45,9 +45,9 @@ pub enum StoreCommand {
     },
 }
 
-/// Where the files are.
+/// Which files.
 #[derive(Args, Debug)]
-pub struct Place {
+pub struct WhichFiles {
     /// The data directory of a server, or the almanac in it; by default what the server's configuration names.
     dir: Option<PathBuf>,
     /// The server's TOML file of settings; by default ./punctual.toml if it is there.
@@ -55,14 +55,11 @@ pub struct Place {
     config: Option<PathBuf>,
 }
 
-impl Place {
+impl WhichFiles {
     fn open(self) -> Result<ReadOnlyDirectory, Failure> {
         let dir = match self.dir {
             Some(dir) => dir,
-            None => {
-                let sources = Sources::new(self.config, Overrides(Default::default()));
-                load(&sources).map_err(|problems| Failure::Usage(problems.to_string()))?.config.data
-            }
+            None => of_server(self.config, None)?.data,
         };
         let inner = dir.join("almanac");
         let dir = if inner.is_dir() { inner } else { dir };
@@ -78,10 +75,10 @@ impl StoreCommand {
     /// Does it, and says by the exit code how the store is.
     pub fn run(self, json: bool) -> ExitCode {
         let outcome = match self {
-            StoreCommand::Check { place } => place.open().and_then(|disk| run_check(&disk, json)),
-            StoreCommand::Show { place, rows, topic, limit } => {
+            StoreCommand::Check { which } => which.open().and_then(|disk| run_check(&disk, json)),
+            StoreCommand::Show { which, rows, topic, limit } => {
                 let limit = if rows { limit.unwrap_or(usize::MAX) } else { 0 };
-                place.open().and_then(|disk| run_show(&disk, topic.as_deref(), limit, json))
+                which.open().and_then(|disk| run_show(&disk, topic.as_deref(), limit, json))
             }
         };
         match outcome {

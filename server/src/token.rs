@@ -8,9 +8,9 @@ use serde_json::json;
 
 use crate::cli::print;
 use crate::commands::note;
-use crate::config::{Overrides, Sources, load};
+use crate::config::of_server;
 use crate::failure::Failure;
-use crate::tokens::{Entry, TokenError, TokenFile};
+use crate::tokens::{StoredToken, TokenError, TokenFile};
 
 /// What to do with tokens.
 #[derive(Debug, Subcommand)]
@@ -27,25 +27,25 @@ pub enum TokenCommand {
         #[arg(long = "topic", value_name = "PATTERN", default_value = "*")]
         topics: Vec<String>,
         #[command(flatten)]
-        place: Place,
+        whose: Whose,
     },
     /// List all tokens.
     List {
         #[command(flatten)]
-        place: Place,
+        whose: Whose,
     },
     /// Take a token away.
     Revoke {
         /// Whose.
         name: String,
         #[command(flatten)]
-        place: Place,
+        whose: Whose,
     },
 }
 
-/// Where the tokens are: where the server's configuration says, unless told otherwise.
+/// Whose tokens: those of the file that the server's configuration names, unless told otherwise.
 #[derive(Args, Debug)]
-pub struct Place {
+pub struct Whose {
     /// The server's TOML file of settings; by default ./punctual.toml if it is there.
     #[arg(long, env = "PUNCTUAL_CONFIG", value_name = "FILE", hide_env_values = true)]
     config: Option<PathBuf>,
@@ -57,15 +57,12 @@ pub struct Place {
     tokens: Option<PathBuf>,
 }
 
-impl Place {
+impl Whose {
     fn file(self) -> Result<TokenFile, Failure> {
         if let Some(file) = self.tokens {
             return Ok(TokenFile::at(file));
         }
-        let data = self.data.map(|data| ("data".to_owned(), data.display().to_string()));
-        let sources = Sources::new(self.config, Overrides(data.into_iter().collect()));
-        let effective = load(&sources).map_err(|problems| Failure::Usage(problems.to_string()))?;
-        Ok(TokenFile::at(effective.config.tokens()))
+        Ok(TokenFile::at(of_server(self.config, self.data)?.tokens()))
     }
 }
 
@@ -73,12 +70,12 @@ impl TokenCommand {
     /// Does it.
     pub fn run(self, json: bool) -> Result<(), Failure> {
         match self {
-            TokenCommand::Create { name, roles, topics, place } => {
+            TokenCommand::Create { name, roles, topics, whose } => {
                 let name = name.trim();
                 if name.is_empty() || name.chars().any(char::is_control) {
                     return Err(Failure::Usage("--name: give the token a name that can be seen in a log".into()));
                 }
-                let file = place.file()?;
+                let file = whose.file()?;
                 let secret = file.create(name, roles, topics).map_err(failure)?;
                 if json {
                     return print(&format!("{}\n", json!({ "name": name, "secret": secret })));
@@ -89,8 +86,8 @@ impl TokenCommand {
                 ));
                 print(&format!("{secret}\n"))
             }
-            TokenCommand::List { place } => {
-                let file = place.file()?;
+            TokenCommand::List { whose } => {
+                let file = whose.file()?;
                 let entries = file.entries().map_err(failure)?;
                 if json {
                     let lines = entries
@@ -106,8 +103,8 @@ impl TokenCommand {
                     None => print(&format!("there is no {}: no token is asked for\n", file.path().display())),
                 }
             }
-            TokenCommand::Revoke { name, place } => {
-                place.file()?.revoke(&name).map_err(failure)?;
+            TokenCommand::Revoke { name, whose } => {
+                whose.file()?.revoke(&name).map_err(failure)?;
                 if json {
                     return print(&format!("{}\n", json!({ "name": name, "revoked": true })));
                 }
@@ -124,16 +121,16 @@ fn failure(error: TokenError) -> Failure {
     }
 }
 
-fn words(entry: &Entry) -> String {
+fn words(entry: &StoredToken) -> String {
     entry.roles.iter().map(|role| role.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-fn as_json(entry: &Entry) -> serde_json::Value {
+fn as_json(entry: &StoredToken) -> serde_json::Value {
     json!({ "name": entry.name, "roles": entry.roles, "topics": entry.topics, "created": entry.created })
 }
 
-fn table(entries: &[Entry]) -> String {
-    let row = |entry: &Entry| {
+fn table(entries: &[StoredToken]) -> String {
+    let row = |entry: &StoredToken| {
         let created = entry.created.map(|time| time.to_string()).unwrap_or_default();
         [entry.name.clone(), words(entry), entry.topics.join(", "), created]
     };

@@ -30,13 +30,13 @@ const PREFIX: &str = "pct_";
 #[serde(deny_unknown_fields)]
 struct Content {
     #[serde(default, rename = "token")]
-    tokens: Vec<Entry>,
+    tokens: Vec<StoredToken>,
 }
 
 /// A token as the file has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Entry {
+pub struct StoredToken {
     /// Whom it is given to.
     pub name: String,
     /// The hash of its secret.
@@ -119,7 +119,7 @@ impl TokenFile {
     }
 
     /// What the file says, for people; `None` if there is no file.
-    pub fn entries(&self) -> Result<Option<Vec<Entry>>, TokenError> {
+    pub fn entries(&self) -> Result<Option<Vec<StoredToken>>, TokenError> {
         let text = match fs::read_to_string(&self.path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -145,7 +145,7 @@ impl TokenFile {
         }))
     }
 
-    fn token(&self, entry: &Entry) -> Result<Token, TokenError> {
+    fn token(&self, entry: &StoredToken) -> Result<Token, TokenError> {
         let hash = blake3::Hash::from_hex(&entry.hash).map_err(|error| {
             let what = format!("the hash of token {:?} is not one ({error}): make that token anew", entry.name);
             TokenError::Content { file: self.path.clone(), line: None, what }
@@ -164,7 +164,7 @@ impl TokenFile {
         getrandom::fill(&mut random).map_err(|error| self.io("written")(io::Error::other(error.to_string())))?;
         let secret = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(random));
         let hash = blake3::Hash::from_bytes(hash_secret(&secret)).to_hex().to_string();
-        entries.push(Entry { name: name.to_owned(), hash, roles, topics, created: Some(Time::now()) });
+        entries.push(StoredToken { name: name.to_owned(), hash, roles, topics, created: Some(Time::now()) });
         self.write(entries)?;
         Ok(secret)
     }
@@ -180,7 +180,7 @@ impl TokenFile {
         self.write(entries)
     }
 
-    fn write(&self, tokens: Vec<Entry>) -> Result<(), TokenError> {
+    fn write(&self, tokens: Vec<StoredToken>) -> Result<(), TokenError> {
         let text = toml_edit::ser::to_string_pretty(&Content { tokens })
             .map_err(|error| self.io("written")(io::Error::other(error.to_string())))?;
         let head =

@@ -119,7 +119,7 @@ impl Door {
     }
 
     /// Whether this is the name of a connection of this node before it was started.
-    pub(crate) fn is_former(&self, holder: &Name) -> bool {
+    pub(crate) fn is_of_earlier_run(&self, holder: &Name) -> bool {
         let session = format!("{:016x}/", self.session);
         holder.strip_prefix(self.house.as_str()).is_some_and(|rest| !rest.starts_with(&session))
     }

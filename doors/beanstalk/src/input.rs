@@ -66,7 +66,7 @@ pub struct Input {
     /// How much of the buffer was taken already. It is cut off only before the next read, so that commands can
     /// borrow from it.
     taken: usize,
-    state: State,
+    expected: Expected,
     max_job_size: u32,
     /// How much room is made for a read; 0 before the first.
     room: usize,
@@ -75,7 +75,7 @@ pub struct Input {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum State {
+enum Expected {
     Line,
     /// The line is too long: its end is looked for.
     Skipping,
@@ -101,7 +101,7 @@ impl Input {
         Input {
             buffer: BytesMut::new(),
             taken: 0,
-            state: State::Line,
+            expected: Expected::Line,
             max_job_size,
             room: 0,
             has_produced: false,
@@ -143,7 +143,7 @@ impl Input {
             Ok(command) => {
                 self.tally.command(command.kind());
                 if command == Command::Quit {
-                    self.state = State::Over;
+                    self.expected = Expected::Over;
                 }
                 Next::Command(command)
             }
@@ -156,7 +156,7 @@ impl Input {
 
     /// Takes the next command if it is there as a whole and reserves a job: with its timeout.
     pub fn next_reserve(&mut self) -> Option<Option<Duration>> {
-        let (State::Line, Found::Line(length)) = (self.state, line::find(&self.buffer[self.taken..])) else {
+        let (Expected::Line, Found::Line(length)) = (self.expected, line::find(&self.buffer[self.taken..])) else {
             return None;
         };
         let line = &self.buffer[self.taken..self.taken + length];
@@ -197,11 +197,11 @@ impl Input {
     }
 
     fn step(&mut self) -> Step {
-        match self.state {
-            State::Line | State::Skipping => self.line(),
-            State::Body(put) => self.body(put),
-            State::Swallowing(left) => self.swallow(left),
-            State::Over => Step::Over,
+        match self.expected {
+            Expected::Line | Expected::Skipping => self.line(),
+            Expected::Body(put) => self.body(put),
+            Expected::Swallowing(left) => self.swallow(left),
+            Expected::Over => Step::Over,
         }
     }
 
@@ -215,7 +215,7 @@ impl Input {
                 }
                 Found::TooLong => {
                     self.taken += line::WINDOW;
-                    self.state = State::Skipping;
+                    self.expected = Expected::Skipping;
                 }
                 Found::More => return Step::More,
             }
@@ -223,8 +223,8 @@ impl Input {
     }
 
     fn read(&mut self, line: Range<usize>) -> Step {
-        if let State::Skipping = self.state {
-            self.state = State::Line;
+        if let Expected::Skipping = self.expected {
+            self.expected = Expected::Line;
             return Step::Answer(Word::BadFormat);
         }
         match command::put(&self.buffer[line.clone()]) {
@@ -251,10 +251,10 @@ impl Input {
         let length = put.bytes as usize;
         let needed = length + line::END;
         if self.unread() < needed {
-            self.state = State::Body(put);
+            self.expected = Expected::Body(put);
             return Step::More;
         }
-        self.state = State::Line;
+        self.expected = Expected::Line;
         self.cut();
         let mut body = self.buffer.split_to(needed).freeze();
         if needed > MOST_ROOM {
@@ -274,10 +274,10 @@ impl Input {
         let swallowed = left.min(self.unread() as u64);
         self.taken += swallowed as usize;
         if swallowed < left {
-            self.state = State::Swallowing(left - swallowed);
+            self.expected = Expected::Swallowing(left - swallowed);
             return Step::More;
         }
-        self.state = State::Line;
+        self.expected = Expected::Line;
         Step::Answer(Word::JobTooBig)
     }
 
@@ -288,8 +288,8 @@ impl Input {
 
     /// How much of the body that is under way is not there yet.
     fn missing(&self) -> usize {
-        match self.state {
-            State::Body(put) => (put.bytes as usize + line::END).saturating_sub(self.unread()),
+        match self.expected {
+            Expected::Body(put) => (put.bytes as usize + line::END).saturating_sub(self.unread()),
             _ => 0,
         }
     }

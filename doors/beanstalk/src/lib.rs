@@ -13,12 +13,12 @@
 //! amount of memory whatever it sends: memory grows with the bytes that came, never with a size that was announced.
 //! **Invariant**: answers leave in the order of their commands, each after what it says is durable.
 
+mod after_crash;
 pub mod answer;
 pub mod command;
 mod connection;
 pub mod counters;
 mod door;
-mod former;
 mod held;
 pub mod input;
 pub mod kind;

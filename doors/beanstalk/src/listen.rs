@@ -69,7 +69,7 @@ async fn attend(listener: Listener, door: Arc<Door>, mut stop: watch::Receiver<b
 }
 
 async fn clean_up(door: Arc<Door>) {
-    match door.give_back_former().await {
+    match door.give_back_after_crash().await {
         Ok(0) => {}
         Ok(jobs) => tracing::info!(jobs, "jobs that were reserved when the server ended are ready again"),
         Err(error) => {

@@ -29,11 +29,11 @@ pub(crate) struct Pause {
 
 #[derive(Default)]
 pub(crate) struct Tubes {
-    state: Mutex<State>,
+    roster: Mutex<Roster>,
 }
 
 #[derive(Default)]
-struct State {
+struct Roster {
     /// All tubes that a connection uses or watches.
     tubes: HashMap<Name, Arc<Tube>>,
     /// Of tubes that nobody may have to do with any more, too.
@@ -70,8 +70,8 @@ pub(crate) struct Tied<'a> {
 
 impl Tubes {
     pub fn tie(&self, name: &Name, tie: Tie) -> Tied<'_> {
-        let mut state = self.lock();
-        let State { tubes, memories } = &mut *state;
+        let mut roster = self.lock();
+        let Roster { tubes, memories } = &mut *roster;
         let is_known = || memories.get(name).is_some_and(|memory| memory.is_known);
         let tube = tubes.entry(name.clone()).or_insert_with(|| Arc::new(Tube::new(name.clone(), is_known())));
         let tube = Arc::clone(tube);
@@ -97,8 +97,8 @@ impl Tubes {
 
     /// A tube was told to pause, or not to pause any more.
     pub fn paused(&self, name: &Name, pause: Option<Pause>) {
-        let mut state = self.lock();
-        let memory = state.remember(name);
+        let mut roster = self.lock();
+        let memory = roster.remember(name);
         memory.pauses += 1;
         memory.pause = pause;
     }
@@ -108,12 +108,12 @@ impl Tubes {
         self.lock().memories.get(name).copied().unwrap_or_default()
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Roster> {
+        self.roster.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl Roster {
     fn remember(&mut self, name: &Name) -> &mut Memory {
         if self.memories.len() >= MEMORIES && !self.memories.contains_key(name) {
             self.memories.clear();
@@ -148,11 +148,11 @@ impl Tube {
 
 impl Drop for Tied<'_> {
     fn drop(&mut self) {
-        let mut state = self.tubes.lock();
+        let mut roster = self.tubes.lock();
         self.tube.count(self.tie).fetch_sub(1, Ordering::Relaxed);
         let is_free = [&self.tube.using, &self.tube.watching].iter().all(|count| count.load(Ordering::Relaxed) == 0);
         if is_free {
-            state.tubes.remove(&self.tube.name);
+            roster.tubes.remove(&self.tube.name);
         }
     }
 }

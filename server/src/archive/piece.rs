@@ -38,22 +38,22 @@ pub struct Pieces<'a> {
 
 /// What is found at a place of a file.
 pub enum Found {
-    /// A piece whose frame begins here and is so long.
-    Piece(Place),
+    /// A piece, by its frame.
+    Piece(Frame),
     /// Nothing more.
     End,
     /// Something that is not a whole piece begins here.
     Torn(u64),
 }
 
-/// Where a frame is.
+/// A frame in a file: where it begins, and how long it is.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
+pub struct Frame {
     start: u64,
     length: u64,
 }
 
-impl Place {
+impl Frame {
     /// Where its piece begins.
     pub fn piece_start(self) -> u64 {
         self.start - HEAD as u64
@@ -105,7 +105,7 @@ impl<'a> Pieces<'a> {
             Some(frame) => {
                 let start = self.at + HEAD as u64;
                 self.at = start + frame;
-                Ok(Found::Piece(Place { start, length: frame }))
+                Ok(Found::Piece(Frame { start, length: frame }))
             }
             None => Ok(Found::Torn(self.at)),
         }

@@ -163,13 +163,13 @@ impl Open {
                 }
                 vec![Err(self.damaged(byte, "something else than what was written"))]
             }
-            Found::Piece(place) => match place.unpack(&self.file) {
+            Found::Piece(frame) => match frame.unpack(&self.file) {
                 Ok(lines) => lines
                     .split(|byte| *byte == b'\n')
                     .filter(|line| !line.is_empty())
-                    .map(|line| serde_json::from_slice(line).map_err(|error| self.damaged(place.piece_start(), error)))
+                    .map(|line| serde_json::from_slice(line).map_err(|error| self.damaged(frame.piece_start(), error)))
                     .collect(),
-                Err(error) => vec![Err(self.damaged(place.piece_start(), error))],
+                Err(error) => vec![Err(self.damaged(frame.piece_start(), error))],
             },
         };
         self.at = pieces.at();

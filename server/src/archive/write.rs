@@ -15,7 +15,7 @@ use punctual_wire::Time;
 use sha2::{Digest, Sha256};
 
 use super::files::{ArchiveFile, Month, list};
-use super::piece::{Found, Pieces, Place, pack};
+use super::piece::{Found, Frame, Pieces, pack};
 use super::record::{finished_at, line};
 use crate::private_file::replace;
 
@@ -26,12 +26,12 @@ const PIECE: usize = 1 << 20;
 #[derive(Debug)]
 pub struct Archivist {
     directory: PathBuf,
-    state: Mutex<State>,
+    months: Mutex<OpenMonths>,
     _lock: File,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct OpenMonths {
     /// The files that are open, each with how long it is when nothing is torn.
     open: BTreeMap<Month, (File, u64)>,
     /// The latest month that came.
@@ -66,7 +66,7 @@ impl Archivist {
                 "the archive {place} is in use by another process: stop that one, or choose another directory"
             ));
         }
-        let archivist = Archivist { directory: directory.to_owned(), state: Mutex::default(), _lock: lock };
+        let archivist = Archivist { directory: directory.to_owned(), months: Mutex::default(), _lock: lock };
         archivist.seal_until(Month::of(now)).map_err(|error| failed("cannot be read", error))?;
         Ok(archivist)
     }
@@ -74,35 +74,35 @@ impl Archivist {
     /// Writes tasks, and returns when they are on disk.
     pub fn write<'a>(&self, tasks: impl IntoIterator<Item = &'a TaskView>) -> io::Result<()> {
         let mut lines: BTreeMap<Month, Vec<u8>> = BTreeMap::new();
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut months = self.months.lock().unwrap_or_else(PoisonError::into_inner);
         for task in tasks {
             let month = Month::of(finished_at(task));
             let waiting = lines.entry(month).or_default();
             line(task, waiting)?;
             if waiting.len() >= PIECE {
-                self.append(&mut state, month, &std::mem::take(waiting))?;
+                self.append(&mut months, month, &std::mem::take(waiting))?;
             }
         }
         let latest = lines.keys().next_back().copied();
         for (month, waiting) in lines {
             if !waiting.is_empty() {
-                self.append(&mut state, month, &waiting)?;
+                self.append(&mut months, month, &waiting)?;
             }
         }
         match latest {
-            Some(latest) if state.latest.is_none_or(|before| latest > before) => {
-                state.open.retain(|month, _| !month.is_over_at(latest));
+            Some(latest) if months.latest.is_none_or(|before| latest > before) => {
+                months.open.retain(|month, _| !month.is_over_at(latest));
                 self.seal_until(latest)?;
-                state.latest = Some(latest);
+                months.latest = Some(latest);
                 Ok(())
             }
             _ => Ok(()),
         }
     }
 
-    fn append(&self, state: &mut State, month: Month, lines: &[u8]) -> io::Result<()> {
+    fn append(&self, months: &mut OpenMonths, month: Month, lines: &[u8]) -> io::Result<()> {
         let piece = pack(lines)?;
-        let (file, length) = match state.open.remove(&month) {
+        let (file, length) = match months.open.remove(&month) {
             Some(open) => open,
             None => self.open_file(month)?,
         };
@@ -113,7 +113,7 @@ impl Archivist {
         }
         // Each piece by itself, so that at most the last one of a file can be torn.
         file.sync_data()?;
-        state.open.insert(month, (file, length + piece.len() as u64));
+        months.open.insert(month, (file, length + piece.len() as u64));
         Ok(())
     }
 
@@ -202,10 +202,10 @@ enum Content {
 /// Only the last piece can be torn: each one was synced before the next was begun.
 fn content(file: &File) -> io::Result<Content> {
     let mut pieces = Pieces::of(file)?;
-    let mut last: Option<Place> = None;
+    let mut last: Option<Frame> = None;
     loop {
         match pieces.next()? {
-            Found::Piece(place) => last = Some(place),
+            Found::Piece(frame) => last = Some(frame),
             Found::Torn(start) if pieces.find_next()? => return Ok(Content::Damaged(start)),
             Found::Torn(start) => return Ok(Content::Whole(start)),
             Found::End => break,

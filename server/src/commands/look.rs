@@ -45,7 +45,7 @@ pub async fn get(args: GetArgs, mut session: Session) -> Result<(), Failure> {
 
 /// A state to list by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum State {
+pub enum ByState {
     /// Waiting for their time.
     Scheduled,
     /// Waiting for a consumer.
@@ -60,15 +60,15 @@ pub enum State {
     Finished,
 }
 
-impl From<State> for ListState {
-    fn from(state: State) -> ListState {
+impl From<ByState> for ListState {
+    fn from(state: ByState) -> ListState {
         match state {
-            State::Scheduled => ListState::Scheduled,
-            State::Ready => ListState::Ready,
-            State::Leased => ListState::Leased,
-            State::Spread => ListState::Spread,
-            State::Dead => ListState::Dead,
-            State::Finished => ListState::Finished,
+            ByState::Scheduled => ListState::Scheduled,
+            ByState::Ready => ListState::Ready,
+            ByState::Leased => ListState::Leased,
+            ByState::Spread => ListState::Spread,
+            ByState::Dead => ListState::Dead,
+            ByState::Finished => ListState::Finished,
         }
     }
 }
@@ -115,7 +115,7 @@ pub struct ListArgs {
     topic: Option<String>,
     /// Only in this state; dead and finished go with --key, and have lists of their own: dead, history.
     #[arg(long)]
-    state: Option<State>,
+    state: Option<ByState>,
     /// Only of this key, in the order in which they were scheduled.
     #[arg(long)]
     key: Option<String>,

@@ -8,14 +8,14 @@ use super::table::Setting;
 use super::value::Given;
 
 /// What a file says about one setting.
-pub struct Entry {
+pub struct Assignment {
     pub setting: &'static Setting,
     pub given: Given,
     pub origin: Origin,
 }
 
 /// Reads a file. What it does not understand goes to the problems.
-pub fn read(file: &str, text: &str, problems: &mut Problems) -> Vec<Entry> {
+pub fn read(file: &str, text: &str, problems: &mut Problems) -> Vec<Assignment> {
     let lines = Lines { file, text };
     match Document::parse(text) {
         Ok(document) => {
@@ -43,7 +43,7 @@ impl Lines<'_> {
         Origin::File { file: self.file.to_owned(), line }
     }
 
-    fn walk(&self, table: &dyn TableLike, section: &str, entries: &mut Vec<Entry>, problems: &mut Problems) {
+    fn walk(&self, table: &dyn TableLike, section: &str, entries: &mut Vec<Assignment>, problems: &mut Problems) {
         for (entry, item) in table.iter() {
             let name = if section.is_empty() { entry.to_owned() } else { format!("{section}.{entry}") };
             let span = table.key(entry).and_then(|key| key.span()).or_else(|| item.span());
@@ -51,7 +51,7 @@ impl Lines<'_> {
             let is_section = SECTIONS.iter().any(|(known, _)| *known == name);
             match (Setting::named(&name), item) {
                 (Some(setting), Item::Value(value)) => {
-                    entries.push(Entry { setting, given: Given::Toml(value.clone()), origin });
+                    entries.push(Assignment { setting, given: Given::Toml(value.clone()), origin });
                 }
                 (Some(_), _) => {
                     problems.add(&origin, format!("`{name}` is a setting, not a section: write {entry} = …"))

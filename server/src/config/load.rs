@@ -12,6 +12,7 @@ use super::problem::{Origin, Problems, nearest};
 use super::settings::{Config, SETTINGS};
 use super::table::Setting;
 use super::value::{Given, Size};
+use crate::failure::Failure;
 
 /// The file that is read if none is named and it is there.
 const USUAL_FILE: &str = "punctual.toml";
@@ -37,6 +38,13 @@ impl Sources {
         let environment = std::env::vars_os().map(|(name, value)| (text(name), text(value))).collect();
         Sources { file, environment, flags }
     }
+}
+
+/// The settings of a server on this machine, for commands that work on its files; `data` is a directory that was named.
+pub fn of_server(file: Option<PathBuf>, data: Option<PathBuf>) -> Result<Config, Failure> {
+    let data = data.map(|data| ("data".to_owned(), data.display().to_string()));
+    let sources = Sources::new(file, Overrides(data.into_iter().collect()));
+    load(&sources).map(|effective| effective.config).map_err(|problems| Failure::Usage(problems.to_string()))
 }
 
 /// What counts, and where it came from.
@@ -105,7 +113,7 @@ impl Loading {
                 return Vec::new();
             }
         };
-        for file::Entry { setting, given, origin } in file::read(&name, &text, &mut self.problems) {
+        for file::Assignment { setting, given, origin } in file::read(&name, &text, &mut self.problems) {
             self.take(setting, &given, &origin);
         }
         vec![name]

@@ -27,7 +27,7 @@ mod value;
 
 pub use document::markdown;
 pub use flags::Overrides;
-pub use load::{Effective, Sources, load};
+pub use load::{Effective, Sources, load, of_server};
 pub use problem::nearest;
 pub use settings::Config;
 pub use value::{Address, LogFormat};

@@ -13,7 +13,7 @@ use punctual_node::Buckets;
 const PREFIX: &str = "punctual_";
 
 /// Numbers by the values of some labels.
-pub type Rows<const N: usize> = BTreeMap<[String; N], u64>;
+pub type Series<const N: usize> = BTreeMap<[String; N], u64>;
 
 /// What the numbers of a family are counted in; its name ends with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,14 +60,14 @@ impl Kind {
 }
 
 /// Families of metrics, written one after the other.
-pub struct Page {
+pub struct MetricsPage {
     text: String,
     format: Exposition,
 }
 
-impl Page {
-    pub fn new(format: Exposition) -> Page {
-        Page { text: String::new(), format }
+impl MetricsPage {
+    pub fn new(format: Exposition) -> MetricsPage {
+        MetricsPage { text: String::new(), format }
     }
 
     /// All that was written.
@@ -100,13 +100,13 @@ impl Page {
         about: &str,
         unit: Option<Unit>,
         labels: [&str; N],
-        rows: &Rows<N>,
+        rows: &Series<N>,
     ) {
         let name = self.head(name, about, unit, Kind::Gauge);
         self.rows(&name, labels, rows);
     }
 
-    pub fn counters<const N: usize>(&mut self, name: &str, about: &str, labels: [&str; N], rows: &Rows<N>) {
+    pub fn counters<const N: usize>(&mut self, name: &str, about: &str, labels: [&str; N], rows: &Series<N>) {
         let name = self.head(name, about, None, Kind::Counter);
         self.rows(&format!("{name}_total"), labels, rows);
     }
@@ -118,7 +118,7 @@ impl Page {
         about: &str,
         unit: Unit,
         labels: [&str; N],
-        rows: &Rows<N>,
+        rows: &Series<N>,
         scale: f64,
     ) {
         let name = self.head(name, about, Some(unit), Kind::Counter);
@@ -162,7 +162,7 @@ impl Page {
         name
     }
 
-    fn rows<const N: usize>(&mut self, name: &str, labels: [&str; N], rows: &Rows<N>) {
+    fn rows<const N: usize>(&mut self, name: &str, labels: [&str; N], rows: &Series<N>) {
         for (values, value) in rows {
             let labels: [(&str, &str); N] = std::array::from_fn(|place| (labels[place], values[place].as_str()));
             self.line(name, &labels, value);
@@ -191,10 +191,10 @@ mod tests {
     use super::*;
 
     fn page(format: Exposition) -> String {
-        let mut page = Page::new(format);
+        let mut page = MetricsPage::new(format);
         page.info("build", "What is running.", &[("version", "1.0")]);
         page.gauge("uptime", "How long.", Some(Unit::Seconds), 7);
-        let rows = Rows::from([(["a\"b\\c\nd".to_owned(), "x".to_owned()], 3)]);
+        let rows = Series::from([(["a\"b\\c\nd".to_owned(), "x".to_owned()], 3)]);
         page.counters("happenings", "What happened.", ["topic", "what"], &rows);
         let buckets = Buckets { bounds: &[500, 1_000_000], counts: vec![1, 2], count: 3, sum: 2_500_000 };
         page.histogram("lateness", "How late.", Some(Unit::Seconds), &buckets, 1e-6);

@@ -11,7 +11,7 @@ use punctual_core::{Name, QueueView, Reason, Timestamp, TopicCounts, Total};
 use punctual_http::Exposition;
 use punctual_node::{Buckets, Happened, Stats, Timing};
 
-use super::page::{Page, Rows, Unit};
+use super::page::{MetricsPage, Series, Unit};
 use super::shown::OTHER;
 
 /// All numbers at one instant.
@@ -37,7 +37,7 @@ const MICROS: f64 = 1e-6;
 impl Snapshot {
     /// All of them; without those of the node as a whole, what is counted by topic and queue.
     pub fn text(&self, format: Exposition, is_whole: bool) -> String {
-        let mut page = Page::new(format);
+        let mut page = MetricsPage::new(format);
         if is_whole {
             self.node(&mut page);
         }
@@ -52,14 +52,14 @@ impl Snapshot {
         page.into_text()
     }
 
-    fn node(&self, page: &mut Page) {
+    fn node(&self, page: &mut MetricsPage) {
         page.info("build", "What is running.", &[("version", env!("CARGO_PKG_VERSION"))]);
         page.gauge("ready", "1 if the node answers, as /readyz says.", None, u64::from(self.is_ready));
         let reasons = [
             ("no-room", matches!(self.hardship, Some(Hardship::NoRoom(_)))),
             ("failing", matches!(self.hardship, Some(Hardship::Failing(_)))),
         ];
-        let degraded: Rows<1> = reasons.map(|(reason, is_so)| ([reason.to_owned()], u64::from(is_so))).into();
+        let degraded: Series<1> = reasons.map(|(reason, is_so)| ([reason.to_owned()], u64::from(is_so))).into();
         let about = "1 if the store takes no new tasks for this reason, as /readyz says.";
         page.gauges("degraded", about, None, ["reason"], &degraded);
         let up = self.now.as_millis().saturating_sub(self.stats.started_at.as_millis()) / 1_000;
@@ -70,9 +70,9 @@ impl Snapshot {
         page.counters("clock_steps", about, ["direction"], &steps.into());
     }
 
-    fn content(&self, page: &mut Page) {
+    fn content(&self, page: &mut MetricsPage) {
         let total = &self.total;
-        let mut tasks = Table::new([
+        let mut tasks = Split::new([
             ("waiting", total.waiting),
             ("leased", total.leased),
             ("dead", total.dead),
@@ -84,7 +84,7 @@ impl Snapshot {
         let about = "Tasks by topic: waiting for their time or a consumer, leased, dead letters, in the history.";
         page.gauges("tasks", about, None, ["topic", "state"], &tasks.rows(self.has_other_topics()));
         let mut deliveries =
-            Table::new([("ready", total.ready), ("leased", total.leased), ("dead", total.dead_in_queues)]);
+            Split::new([("ready", total.ready), ("leased", total.leased), ("dead", total.dead_in_queues)]);
         for (QueueView { counts: queue, .. }, _) in &self.queues {
             deliveries.add(&queue.name, [queue.ready, queue.leased, queue.dead]);
         }
@@ -102,7 +102,7 @@ impl Snapshot {
     }
 
     /// How long deliveries wait, by queue: sums and counts, since a histogram of each would be long.
-    fn waits(&self, page: &mut Page) {
+    fn waits(&self, page: &mut MetricsPage) {
         let ages = self.queues.iter().map(|(queue, _)| {
             let age = queue.oldest.map_or(0, |oldest| self.now.as_millis().saturating_sub(oldest.as_millis()) / 1_000);
             ([queue.counts.name.to_string()], age)
@@ -115,13 +115,13 @@ impl Snapshot {
         self.wait(page, "taken", about, &self.stats.taken_buckets, |timing| &timing.taken);
     }
 
-    fn wait(&self, page: &mut Page, what: &str, about: &str, all: &Buckets, of: fn(&Timing) -> &Buckets) {
-        let mut table = Table::new([("count", all.count), ("micros", all.sum)]);
+    fn wait(&self, page: &mut MetricsPage, what: &str, about: &str, all: &Buckets, of: fn(&Timing) -> &Buckets) {
+        let mut table = Split::new([("count", all.count), ("micros", all.sum)]);
         for (queue, timing) in &self.queues {
             table.add(&queue.counts.name, [of(timing).count, of(timing).sum]);
         }
         let rows = table.rows(self.has_other_queues());
-        let part = |part: &str| -> Rows<1> {
+        let part = |part: &str| -> Series<1> {
             let part = rows.iter().filter(|([_, what], _)| what == part);
             part.map(|([queue, _], value)| ([queue.clone()], *value)).collect()
         };
@@ -131,10 +131,10 @@ impl Snapshot {
         page.sums(&format!("queue_{what}"), &sum, Unit::Seconds, ["queue"], &part("micros"), MICROS);
     }
 
-    fn happenings(&self, page: &mut Page) {
+    fn happenings(&self, page: &mut MetricsPage) {
         let present = &self.stats.present;
-        let mut happened = Table::new(by_kind(present));
-        let mut dead = Table::new(Reason::ALL.map(|reason| (reason.as_str(), present.dead_of(reason))));
+        let mut happened = Split::new(by_kind(present));
+        let mut dead = Split::new(Reason::ALL.map(|reason| (reason.as_str(), present.dead_of(reason))));
         for (topic, counts) in &self.topics {
             happened.add(&topic.name, by_kind(counts).map(|(_, count)| count));
             dead.add(&topic.name, Reason::ALL.map(|reason| counts.dead_of(reason)));
@@ -150,7 +150,7 @@ impl Snapshot {
         );
     }
 
-    fn work(&self, page: &mut Page) {
+    fn work(&self, page: &mut MetricsPage) {
         let stats = &self.stats;
         let late = "How late deliveries were handed over after they were due, whoever was slow.";
         page.histogram("lateness", late, Some(Unit::Seconds), &stats.lateness_buckets, MICROS);
@@ -167,7 +167,7 @@ impl Snapshot {
         page.counter("counts_mended", about, stats.counts_mended);
         page.counter("steps", "Steps of the shards that had an outcome.", stats.steps);
         page.counter("answers", "Answers that were given.", stats.answers);
-        let refusals: Rows<1> = stats.refusals.iter().map(|(code, count)| ([(*code).to_owned()], *count)).collect();
+        let refusals: Series<1> = stats.refusals.iter().map(|(code, count)| ([(*code).to_owned()], *count)).collect();
         page.counters(
             "refusals",
             "Requests that were not carried out, by the code of the problem.",
@@ -180,16 +180,16 @@ impl Snapshot {
         page.gauges("inbox_requests", about, None, ["shard"], &inboxes.collect());
     }
 
-    fn store(&self, page: &mut Page) {
+    fn store(&self, page: &mut MetricsPage) {
         let usage = &self.usage;
         let parts = |parts: &[(&str, u64)]| parts.iter().map(|(part, bytes)| ([(*part).to_owned()], *bytes)).collect();
-        let memory: Rows<1> = parts(&[
+        let memory: Series<1> = parts(&[
             ("recent", usage.recent_bytes as u64),
             ("keys", usage.key_bytes as u64),
             ("blocks", usage.block_bytes as u64),
         ]);
         page.gauges("store_memory", "Memory of the store, by what it is for.", Some(Unit::Bytes), ["part"], &memory);
-        let disk: Rows<1> = parts(&[("runs", usage.run_bytes), ("journal", usage.journal_bytes)]);
+        let disk: Series<1> = parts(&[("runs", usage.run_bytes), ("journal", usage.journal_bytes)]);
         page.gauges("store_disk", "Disk space of the store, by what it is for.", Some(Unit::Bytes), ["part"], &disk);
         page.gauge("store_runs", "Runs of the store.", None, usage.runs as u64);
         page.gauge("store_run_rows", "Living rows in runs of the store.", None, usage.rows_in_runs);
@@ -203,7 +203,7 @@ impl Snapshot {
 }
 
 impl Snapshot {
-    fn archive(&self, page: &mut Page) {
+    fn archive(&self, page: &mut MetricsPage) {
         let Some(archive) = &self.stats.archive else { return };
         page.counter("archived_tasks", "Finished tasks that the archive has taken.", archive.archived);
         page.counter("archive_failures", "How often archiving failed.", archive.failures);
@@ -217,7 +217,7 @@ impl Snapshot {
 }
 
 impl Snapshot {
-    fn beanstalk(&self, page: &mut Page) {
+    fn beanstalk(&self, page: &mut MetricsPage) {
         let Some(counters) = &self.beanstalk else { return };
         let connections = counters.connections();
         let states = [("open", connections.current), ("waiting", connections.waiting)];
@@ -252,15 +252,15 @@ fn by_kind(counts: &Happened) -> [(&'static str, u64); 12] {
 }
 
 /// Numbers of topics or queues by name, and what is left for all others.
-struct Table<const N: usize> {
-    rows: Rows<2>,
+struct Split<const N: usize> {
+    rows: Series<2>,
     left: [(&'static str, u64); N],
 }
 
-impl<const N: usize> Table<N> {
+impl<const N: usize> Split<N> {
     /// With so much in all.
-    fn new(total: [(&'static str, u64); N]) -> Table<N> {
-        Table { rows: Rows::new(), left: total }
+    fn new(total: [(&'static str, u64); N]) -> Split<N> {
+        Split { rows: Series::new(), left: total }
     }
 
     fn add(&mut self, name: &Name, values: [u64; N]) {
@@ -272,7 +272,7 @@ impl<const N: usize> Table<N> {
     }
 
     /// All rows, with one for the others if there are some.
-    fn rows(mut self, has_others: bool) -> Rows<2> {
+    fn rows(mut self, has_others: bool) -> Series<2> {
         for (what, left) in self.left.iter().filter(|_| has_others) {
             *self.rows.entry([OTHER.to_owned(), (*what).to_owned()]).or_default() += left;
         }

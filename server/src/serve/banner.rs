@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use punctual_almanac::Almanac;
 use punctual_node::access::Access;
 
-use super::sockets::{Place, Socket};
+use super::sockets::{Endpoint, Socket};
 use crate::config::Effective;
 
 /// Says where the server listens, where its data is, what a confirmation is worth, and how to try it.
@@ -19,10 +19,12 @@ pub fn show(effective: &Effective, sockets: &[Socket], beanstalk: Option<&Socket
     let mut text = format!("Punctual {}\n", env!("CARGO_PKG_VERSION"));
     let protocols = sockets.iter().map(|socket| (scheme, socket)).chain(beanstalk.map(|socket| ("beanstalk", socket)));
     for (protocol, socket) in protocols {
-        text += &match &socket.place {
-            Place::Address(address) => format!("listening on {protocol}://{address}\n"),
+        text += &match &socket.endpoint {
+            Endpoint::Address(address) => format!("listening on {protocol}://{address}\n"),
             // Nothing is encrypted that stays on the machine.
-            place @ Place::Unix(_) => format!("listening on {place} for {}\n", protocol.replace("https", "http")),
+            endpoint @ Endpoint::Unix(_) => {
+                format!("listening on {endpoint} for {}\n", protocol.replace("https", "http"))
+            }
         };
     }
     let data = std::path::absolute(&config.data).unwrap_or_else(|_| config.data.clone());
@@ -36,14 +38,14 @@ pub fn show(effective: &Effective, sockets: &[Socket], beanstalk: Option<&Socket
         true => "no tokens: whoever reaches it may do everything\n".to_owned(),
         false => format!("every request needs a token of {}\n", config.tokens().display()),
     };
-    let is_exposed = sockets.iter().any(|socket| socket.place.is_exposed());
+    let is_exposed = sockets.iter().any(|socket| socket.endpoint.is_exposed());
     if is_exposed && config.http.hosts.is_none() {
         text += "answers requests for its addresses only; add names with --http-hosts\n";
     }
     if let Some(socket) = sockets.first() {
-        let url = match &socket.place {
-            Place::Address(address) => format!("{scheme}://{}", reachable(*address)),
-            Place::Unix(path) => format!("--unix-socket {} http://localhost", path.display()),
+        let url = match &socket.endpoint {
+            Endpoint::Address(address) => format!("{scheme}://{}", reachable(*address)),
+            Endpoint::Unix(path) => format!("--unix-socket {} http://localhost", path.display()),
         };
         let token = if access.is_open() { "" } else { " -H \"authorization: Bearer $PUNCTUAL_TOKEN\"" };
         text += &format!(

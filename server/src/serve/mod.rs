@@ -14,7 +14,7 @@ mod in_force;
 mod open_files;
 mod signals;
 mod sockets;
-mod watchman;
+mod supervisor;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ use data::DataDirectory;
 use in_force::InForce;
 use signals::Signals;
 use sockets::Socket;
-use watchman::{BeanstalkDoor, Stop, Watchman};
+use supervisor::{BeanstalkDoor, Stop, Supervisor};
 
 /// How long work that was left behind in the runtime may take to end.
 const LEFTOVERS: Duration = Duration::from_secs(1);
@@ -102,15 +102,15 @@ fn serve(effective: &Effective, force_open: bool, export: Option<Export>) -> Res
     let stop_beanstalk = watch::Sender::new(false);
     let beanstalk_door =
         door.map(|door| BeanstalkDoor { door, is_open_to_all: config.beanstalk.open, stop: stop_beanstalk.clone() });
-    let mut watchman =
-        Watchman { handle: node.handle(), tokens, certificate: certificate.clone(), beanstalk: beanstalk_door };
+    let mut supervisor =
+        Supervisor { handle: node.handle(), tokens, certificate: certificate.clone(), beanstalk: beanstalk_door };
     // Opening a store may take long, and a token that is made meanwhile counts from the first request on.
-    watchman.look_at_tokens();
-    let addresses: Vec<String> = sockets.iter().map(|socket| socket.place.to_string()).collect();
+    supervisor.look_at_tokens();
+    let addresses: Vec<String> = sockets.iter().map(|socket| socket.endpoint.to_string()).collect();
     tracing::info!(version = app.version, addresses = addresses.join(","), store = %almanac, "started");
     banner::show(effective, &sockets, beanstalk.as_ref().map(|(socket, _)| socket), &almanac, &app.access);
     let doors = Doors { sockets, certificate, app, beanstalk, stop_beanstalk };
-    runtime.block_on(live(doors, node, watchman, signals))?;
+    runtime.block_on(live(doors, node, supervisor, signals))?;
     runtime.shutdown_timeout(LEFTOVERS);
     match Arc::into_inner(almanac) {
         Some(almanac) => drop(almanac),
@@ -131,7 +131,7 @@ struct Doors {
 }
 
 /// Serves until there is a reason to stop, and stops in order.
-async fn live(doors: Doors, node: Node, watchman: Watchman, mut signals: Signals) -> Result<(), Failure> {
+async fn live(doors: Doors, node: Node, supervisor: Supervisor, mut signals: Signals) -> Result<(), Failure> {
     let Doors { sockets, certificate, app, beanstalk, stop_beanstalk } = doors;
     let tls = certificate.map(|certificate| certificate.server_config()).transpose()?;
     let (stop, stopped) = watch::channel(false);
@@ -142,7 +142,7 @@ async fn live(doors: Doors, node: Node, watchman: Watchman, mut signals: Signals
     drop(app);
     let beanstalk =
         beanstalk.map(|(socket, door)| punctual_beanstalk::serve(socket.listener, door, stop_beanstalk.subscribe()));
-    let reason = watchman.until_stopped(&mut signals).await;
+    let reason = supervisor.until_stopped(&mut signals).await;
     match &reason {
         Stop::Signal(signal) => {
             tracing::info!(signal, "stopping: nobody is let in any more, waiting consumers are answered");

@@ -18,32 +18,32 @@ const LINE: u32 = 1_024;
 /// A socket that is listening.
 pub struct Socket {
     pub listener: Listener,
-    pub place: Place,
+    pub endpoint: Endpoint,
 }
 
 /// Where a socket is.
 #[derive(Clone, Debug)]
-pub enum Place {
+pub enum Endpoint {
     /// With the port that was chosen if none was asked for.
     Address(SocketAddr),
     Unix(PathBuf),
 }
 
-impl Place {
+impl Endpoint {
     /// Whether other machines reach it.
     pub fn is_exposed(&self) -> bool {
         match self {
-            Place::Address(address) => !address.ip().to_canonical().is_loopback(),
-            Place::Unix(_) => false,
+            Endpoint::Address(address) => !address.ip().to_canonical().is_loopback(),
+            Endpoint::Unix(_) => false,
         }
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::Address(address) => address.fmt(f),
-            Place::Unix(path) => write!(f, "unix:{}", path.display()),
+            Endpoint::Address(address) => address.fmt(f),
+            Endpoint::Unix(path) => write!(f, "unix:{}", path.display()),
         }
     }
 }
@@ -51,15 +51,15 @@ impl fmt::Display for Place {
 /// Opens all sockets. Refuses an address that other machines reach if whoever reaches it could do everything.
 pub fn bind(config: &Config, has_tokens: bool, runtime: &Runtime) -> Result<Vec<Socket>, Failure> {
     let _runtime = runtime.enter();
-    let places: Vec<Place> =
+    let endpoints: Vec<Endpoint> =
         config.listen.iter().map(|address| resolve("listen", address)).collect::<Result<_, _>>()?;
-    if let Some(place) = places.iter().find(|place| place.is_exposed())
+    if let Some(endpoint) = endpoints.iter().find(|endpoint| endpoint.is_exposed())
         && !has_tokens
         && !config.access.open
     {
-        return Err(Failure::Usage(exposed(config, place)));
+        return Err(Failure::Usage(exposed(config, endpoint)));
     }
-    places.into_iter().map(|place| listen(config, "listen", place)).collect()
+    endpoints.into_iter().map(|endpoint| listen(config, "listen", endpoint)).collect()
 }
 
 /// Opens the socket of the beanstalk door, if there is to be one. Its protocol knows no tokens: where they would be
@@ -67,25 +67,25 @@ pub fn bind(config: &Config, has_tokens: bool, runtime: &Runtime) -> Result<Vec<
 pub fn bind_beanstalk(config: &Config, has_tokens: bool, runtime: &Runtime) -> Result<Option<Socket>, Failure> {
     let _runtime = runtime.enter();
     let Some(address) = &config.beanstalk.listen else { return Ok(None) };
-    let place = resolve("beanstalk.listen", address)?;
-    let is_guarded = !has_tokens && !place.is_exposed();
+    let endpoint = resolve("beanstalk.listen", address)?;
+    let is_guarded = !has_tokens && !endpoint.is_exposed();
     if !is_guarded && !config.beanstalk.open {
-        return Err(Failure::Usage(unguarded(&place, has_tokens)));
+        return Err(Failure::Usage(unguarded(&endpoint, has_tokens)));
     }
-    listen(config, "beanstalk.listen", place).map(Some)
+    listen(config, "beanstalk.listen", endpoint).map(Some)
 }
 
-fn unguarded(place: &Place, has_tokens: bool) -> String {
+fn unguarded(endpoint: &Endpoint, has_tokens: bool) -> String {
     let why = if has_tokens { "tokens are in force elsewhere" } else { "other machines reach it" };
     format!(
-        "`beanstalk.listen`: {place} would be open to everybody, and {why}: the protocol knows no tokens.\n  \
+        "`beanstalk.listen`: {endpoint} would be open to everybody, and {why}: the protocol knows no tokens.\n  \
          Say --beanstalk-open if something else keeps strangers out, or listen on 127.0.0.1 without tokens"
     )
 }
 
-fn exposed(config: &Config, place: &Place) -> String {
+fn exposed(config: &Config, endpoint: &Endpoint) -> String {
     format!(
-        "{place} can be reached by other machines, and there are no tokens in {}: anybody could do everything.\n  \
+        "{endpoint} can be reached by other machines, and there are no tokens in {}: anybody could do everything.\n  \
          Make a token first: punctual token create --name admin --role admin --data {}\n  \
          or listen on 127.0.0.1 only, or say --access-open if something else keeps strangers out",
         config.tokens().display(),
@@ -93,22 +93,22 @@ fn exposed(config: &Config, place: &Place) -> String {
     )
 }
 
-/// The place that a setting means. A name may stand for one address of each family, which would be two sockets on one port;
+/// The endpoint that a setting means. A name may stand for one address of each family, which would be two sockets on one port;
 /// people mean one.
-fn resolve(setting: &str, address: &Address) -> Result<Place, Failure> {
+fn resolve(setting: &str, address: &Address) -> Result<Endpoint, Failure> {
     let name = match address {
         Address::Named(name) => name,
-        Address::Unix(path) => return Ok(Place::Unix(path.clone())),
+        Address::Unix(path) => return Ok(Endpoint::Unix(path.clone())),
     };
     let unknown = |why: &str| Failure::Usage(format!("`{setting}`: {name} {why}; write an IP address and a port"));
     let mut found = name.to_socket_addrs().map_err(|error| unknown(&format!("cannot be found: {error}")))?;
-    found.next().map(Place::Address).ok_or_else(|| unknown("stands for no address"))
+    found.next().map(Endpoint::Address).ok_or_else(|| unknown("stands for no address"))
 }
 
-fn listen(config: &Config, setting: &str, place: Place) -> Result<Socket, Failure> {
-    match place {
-        Place::Address(address) => listen_on_address(setting, address),
-        Place::Unix(path) => listen_on_file(setting, &path, config.unix.mode.0),
+fn listen(config: &Config, setting: &str, endpoint: Endpoint) -> Result<Socket, Failure> {
+    match endpoint {
+        Endpoint::Address(address) => listen_on_address(setting, address),
+        Endpoint::Unix(path) => listen_on_file(setting, &path, config.unix.mode.0),
     }
 }
 
@@ -119,8 +119,8 @@ fn listen_on_address(setting: &str, address: SocketAddr) -> Result<Socket, Failu
         socket.set_reuseaddr(true)?;
         socket.bind(address)?;
         let listener = socket.listen(LINE)?;
-        let place = Place::Address(listener.local_addr()?);
-        Ok(Socket { listener: Listener::Tcp(listener), place })
+        let endpoint = Endpoint::Address(listener.local_addr()?);
+        Ok(Socket { listener: Listener::Tcp(listener), endpoint })
     })();
     opened.map_err(|error: io::Error| {
         let fix = match error.kind() {
@@ -135,9 +135,9 @@ fn listen_on_address(setting: &str, address: SocketAddr) -> Result<Socket, Failu
 }
 
 fn listen_on_file(setting: &str, path: &Path, mode: u32) -> Result<Socket, Failure> {
-    let place = Place::Unix(std::path::absolute(path).unwrap_or_else(|_| path.to_owned()));
+    let endpoint = Endpoint::Unix(std::path::absolute(path).unwrap_or_else(|_| path.to_owned()));
     match listen_unix(path, mode, LINE) {
-        Ok(listener) => Ok(Socket { listener, place }),
+        Ok(listener) => Ok(Socket { listener, endpoint }),
         Err(error) => {
             let fix = match &error {
                 UnixError::InUse => "stop that one, or choose another path",
@@ -150,7 +150,7 @@ fn listen_on_file(setting: &str, path: &Path, mode: u32) -> Result<Socket, Failu
                 },
             };
             let flag = setting.replace('.', "-");
-            Err(Failure::Failed(format!("cannot listen on {place}: {error}: {fix} by --{flag}")))
+            Err(Failure::Failed(format!("cannot listen on {endpoint}: {error}: {fix} by --{flag}")))
         }
     }
 }

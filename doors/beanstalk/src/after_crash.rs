@@ -14,9 +14,9 @@ use crate::door::Door;
 const TOGETHER: usize = 1_000;
 
 impl Door {
-    /// Gives back what connections of a former run of this node's door hold. Leases are found by their ends: what
+    /// Gives back what connections of an earlier run of this node's door hold. Leases are found by their ends: what
     /// has to be read is what wakes before the last of them does.
-    pub(crate) async fn give_back_former(&self) -> Result<usize, Error> {
+    pub(crate) async fn give_back_after_crash(&self) -> Result<usize, Error> {
         let mut left: u64 = self.handle.total().await?.leased;
         let wakes = TimeRange { from: self.handle.now(), until: Timestamp::NEVER };
         let leased = Listing::Live { topic: None, state: Some(LiveState::Leased), wakes };
@@ -24,12 +24,12 @@ impl Door {
         while left > 0 {
             let page = self.handle.list(leased.clone(), from, TOGETHER, Bodies::Without).await?;
             left = left.saturating_sub(page.tasks.len() as u64);
-            let is_former = |task: &TaskView| match &task.delivery.standing {
-                Standing::Leased { holder, .. } => self.is_former(holder),
+            let is_of_earlier_run = |task: &TaskView| match &task.delivery.standing {
+                Standing::Leased { holder, .. } => self.is_of_earlier_run(holder),
                 _ => false,
             };
-            let former = page.tasks.into_iter().filter(is_former);
-            let leases: Vec<Lease> = former.filter_map(|task| task.delivery.lease).collect();
+            let abandoned = page.tasks.into_iter().filter(is_of_earlier_run);
+            let leases: Vec<Lease> = abandoned.filter_map(|task| task.delivery.lease).collect();
             given_back += leases.len();
             self.handle.abandon(leases).await;
             from = page.next;

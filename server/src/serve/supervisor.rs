@@ -15,14 +15,14 @@ use crate::tls::Certificate;
 /// How often the file of tokens and the node's health are looked at.
 const ROUND: Duration = Duration::from_secs(2);
 
-pub struct Watchman {
+pub struct Supervisor {
     pub handle: Handle,
     pub tokens: InForce,
     pub certificate: Option<Arc<Certificate>>,
     pub beanstalk: Option<BeanstalkDoor>,
 }
 
-/// The beanstalk door as the watchman knows it.
+/// The beanstalk door as the supervisor knows it.
 pub struct BeanstalkDoor {
     pub door: Arc<Door>,
     /// Whether it stays open where tokens are in force.
@@ -39,7 +39,7 @@ pub enum Stop {
     Broken(String),
 }
 
-impl Watchman {
+impl Supervisor {
     /// Does its rounds until there is a reason to stop.
     pub async fn until_stopped(mut self, signals: &mut Signals) -> Stop {
         let mut rounds = interval(ROUND);
