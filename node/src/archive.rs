@@ -9,8 +9,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use punctual_core::store::{Bodies, Key, Position, Room, Row, Scan, ShardId, StoreError, Table};
@@ -20,8 +19,9 @@ use punctual_core::{Command, Millis, Name, Refused, Timestamp};
 use crate::block_on::block_on;
 use crate::error::Error;
 use crate::handle::Handle;
-use crate::lock::lock;
 use crate::shared::Shared;
+use crate::sync::atomic::Ordering;
+use crate::sync::{Mutex, lock};
 
 /// A place for finished tasks.
 pub trait Archive: Send + Sync {

@@ -3,7 +3,8 @@
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{Thread, current, park};
+
+use crate::sync::thread::{Thread, current, park};
 
 /// Waits for a future on this thread, for programs without an async runtime. Good for the futures
 /// of a [`Handle`](crate::Handle) and whatever else needs no runtime of its own.

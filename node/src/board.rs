@@ -4,7 +4,7 @@
 //! Shards come to the board in their steps. The board has a thread of its own, so that nobody waits
 //! longer because a shard is busy, or not here.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use punctual_core::store::ShardId;
 use punctual_core::{Answer, Board, Clock, Reserve, Ticket, Timestamp};
@@ -13,8 +13,8 @@ use tokio::sync::oneshot;
 use crate::caller::{Caller, Outcome, Served};
 use crate::error::Error;
 use crate::inbox::sleep_until;
-use crate::lock::lock;
 use crate::shared::Shared;
+use crate::sync::{Condvar, Mutex, MutexGuard, lock};
 use crate::turn::Duty;
 
 pub(crate) struct SharedBoard {

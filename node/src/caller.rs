@@ -3,15 +3,15 @@
 //! **Invariant**: every caller hears something. A caller that is dropped without an answer, because
 //! its shard's memory was lost, hears that the outcome is unknown.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use punctual_core::Answer;
 use punctual_core::store::{Key, ShardId};
 use tokio::sync::oneshot;
 
 use crate::error::Error;
-use crate::lock::lock;
 use crate::outgoing::Hold;
+use crate::sync::{Mutex, lock};
 
 /// What a caller hears.
 pub(crate) type Outcome = Result<Answer, Error>;

@@ -1,14 +1,13 @@
 //! The machine's clock.
 
 use std::fmt;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use punctual_core::{Clock, ClockStep, Millis, StepFate, Timestamp, Trust};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::lock::lock;
+use crate::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use crate::sync::{Mutex, lock};
 
 /// The machine's wall clock, as it is. It may step in either direction, and whatever it shows is believed.
 #[derive(Clone, Copy, Debug, Default)]

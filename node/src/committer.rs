@@ -4,20 +4,18 @@
 //! its shard before it, are durable. Once a batch of a shard fails, nothing that the shard sent
 //! under the same fence is written or answered any more: its memory was ahead of the store.
 
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
-use std::time::Instant;
+use std::sync::{Arc, PoisonError};
 
 use punctual_core::store::{Batch, Fence, Room, ShardId, StoreError};
 use punctual_core::{Answer, Command, Mended, Millis, Output, Schedule, Timestamp, What};
 
 use crate::caller::Caller;
 use crate::error::Error;
-use crate::lock::lock;
 use crate::routing::shard_of;
 use crate::shared::Shared;
 use crate::stats::{Queues, Round};
+use crate::sync::atomic::Ordering;
+use crate::sync::{Condvar, Instant, Mutex, MutexGuard, lock};
 
 /// What a shard's step has to write and to say.
 pub(crate) struct Sent {
@@ -124,21 +122,26 @@ impl Queued {
     }
 }
 
-/// The committer in the hands of somebody who has something to commit. If that ends in a panic, nothing more
-/// is written.
+/// The committer in the hands of somebody who has something to commit. If that ends in a panic, it does not come back, and
+/// nothing more is written.
 struct BorrowedCommitter<'a> {
     pipeline: &'a Pipeline,
     committer: Option<Committer>,
 }
 
+impl BorrowedCommitter<'_> {
+    fn commit(mut self, shared: &Shared, sent: Sent) {
+        let mut committer = self.committer.take().expect("it was borrowed just now");
+        committer.commit(shared, vec![sent]);
+        self.committer = Some(committer);
+    }
+}
+
 impl Drop for BorrowedCommitter<'_> {
     fn drop(&mut self) {
         let mut state = lock(&self.pipeline.state);
-        if thread::panicking() {
-            state.is_broken = true;
-        } else {
-            state.at_rest = self.committer.take();
-        }
+        state.at_rest = self.committer.take();
+        state.is_broken |= state.at_rest.is_none();
         let was_asleep = state.is_wanted() && std::mem::take(&mut state.is_asleep);
         drop(state);
         if was_asleep {
@@ -153,9 +156,7 @@ impl Shared {
     pub fn commit(&self, sent: Sent) {
         let borrowed = if self.inbox(sent.shard).is_quiet() { self.pipeline.borrow() } else { None };
         match borrowed {
-            Some(mut borrowed) => {
-                borrowed.committer.as_mut().expect("it is given back at the end").commit(self, vec![sent]);
-            }
+            Some(borrowed) => borrowed.commit(self, sent),
             None => self.pipeline.send(sent),
         }
     }

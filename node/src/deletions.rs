@@ -4,13 +4,12 @@
 //! are done already.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 
 use punctual_core::Name;
 use tokio::sync::oneshot;
 
 use crate::error::Error;
-use crate::lock::lock;
+use crate::sync::{Mutex, lock};
 
 /// A topic or a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

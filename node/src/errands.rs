@@ -1,10 +1,10 @@
 //! What waits for threads that do one thing after the other: bounded, and closed when the node stops.
 
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::PoisonError;
 
 use crate::error::Error;
-use crate::lock::lock;
+use crate::sync::{Condvar, Mutex, lock};
 
 pub(crate) struct Errands<T> {
     pending: Mutex<Pending<T>>,

@@ -1,11 +1,9 @@
 //! Ids for tasks that come without: unique, not to be foretold, and sorted by the time they were made at.
 
-use std::sync::Mutex;
-
 use punctual_core::{Name, Timestamp};
 use ulid::{ULID_LEN, Ulid};
 
-use crate::lock::lock;
+use crate::sync::{Mutex, lock};
 
 /// By how many of its random bits an id of one millisecond is beyond the one before, by chance: few enough that there
 /// is room for thousands of millions of them, and so many that nobody who knows one finds the next.

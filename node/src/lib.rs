@@ -66,7 +66,6 @@ mod ids;
 mod inbox;
 mod limits;
 mod listing;
-mod lock;
 mod node;
 mod numbers;
 mod outgoing;
@@ -77,6 +76,10 @@ mod routing;
 mod runner;
 mod shared;
 mod stats;
+#[cfg(not(shuttle))]
+mod sync;
+#[cfg(shuttle)]
+pub mod sync;
 mod turn;
 mod watch;
 

@@ -3,14 +3,13 @@
 //! The buckets count by the machine's monotonic clock: a step of the wall clock must not close an entrance.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError, RwLock};
-use std::time::Instant;
+use std::sync::PoisonError;
 
 use foldhash::fast::FixedState;
 use punctual_core::{Name, Rate, Refused, Timestamp, TokenBucket};
 
-use crate::lock::lock;
+use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::{Instant, Mutex, RwLock, lock};
 
 pub(crate) struct Entrances {
     /// Most nodes limit no topic; then nobody has to ask for the lock.

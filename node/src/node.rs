@@ -2,8 +2,6 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::thread::{Builder, JoinHandle};
-use std::time::Instant;
 
 use punctual_core::store::{Claim, Fence, ShardId, Store};
 use punctual_core::{Answer, Clock, Shard};
@@ -14,6 +12,8 @@ use crate::error::{Error, StartError};
 use crate::handle::Handle;
 use crate::inbox::Inbox;
 use crate::shared::Shared;
+use crate::sync::Instant;
+use crate::sync::thread::{Builder, JoinHandle};
 use crate::{archive, board, committer, ownership, runner};
 
 /// A running node: a delay center in this process.

@@ -3,11 +3,11 @@
 //!
 //! **Invariant**: what is held is given back when its [`Hold`] is dropped, whatever became of the answer.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use crate::error::Error;
 use crate::shared::Shared;
+use crate::sync::atomic::{AtomicU64, Ordering};
 
 /// The longest answer that needs no room to be found for it.
 const SHORT: u64 = 16 << 10;

@@ -3,13 +3,13 @@
 //! The store refuses what comes under an old fence, so nothing is ever written twice. This is about
 //! answers that need no write: a node that could not renew a claim while it lasted says nothing more.
 
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 use punctual_core::store::StoreError;
 
-use crate::lock::lock;
 use crate::shared::Shared;
+use crate::sync::{Condvar, Instant, Mutex, lock};
 
 /// Tells a thread to end.
 #[derive(Default)]

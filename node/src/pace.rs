@@ -4,10 +4,11 @@
 //! how long the commit takes. It counts from when the delivery is thought to reach its consumer. If the commit takes
 //! longer, the committer knows when it is done, and the lease is made longer.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use punctual_core::{Clock, Timestamp};
+
+use crate::sync::atomic::{AtomicU64, Ordering};
 
 /// More than this is not made up for: a store that takes longer is in trouble.
 const LONGEST: Duration = Duration::from_secs(1);

@@ -4,7 +4,7 @@
 //! few: then the runner waits, and the next batch grows by itself.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use punctual_core::store::{Claim, Fence, ShardId};
 use punctual_core::{OpenError, Shard, ShardConfig};
@@ -14,6 +14,7 @@ use crate::config::NodeConfig;
 use crate::error::Error;
 use crate::inbox::{Inbox, Turn};
 use crate::shared::Shared;
+use crate::sync::Instant;
 use crate::turn::Running;
 
 /// The first wait before a lost shard is claimed again, and the longest.

@@ -1,8 +1,7 @@
 //! What the threads and the handles of a node share.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError};
 
 use punctual_core::store::{Hardship, Room, ShardId, Store, StoreError};
 use punctual_core::{Answer, Back, Clock, Command, Lease, Name, Request, view};
@@ -25,6 +24,8 @@ use crate::pace::Pace;
 use crate::readers::Readers;
 use crate::routing::shard_of_key;
 use crate::stats::Meter;
+use crate::sync::RwLock;
+use crate::sync::atomic::AtomicU64;
 use crate::watch::Watchers;
 
 pub(crate) struct Shared {

@@ -10,7 +10,7 @@ use std::mem::replace;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use punctual_core::store::{Fence, ShardId, StoreError};
 use punctual_core::{Answer, Output, Request, Shard, Timestamp};
@@ -21,6 +21,7 @@ use crate::committer::Sent;
 use crate::config::NodeConfig;
 use crate::inbox::{News, Next};
 use crate::shared::Shared;
+use crate::sync::Instant;
 
 /// A shard that is running, and how far it is.
 pub(crate) struct Running {

@@ -4,10 +4,12 @@
 //! rounds and hears how many; when nobody watches, nothing is kept.
 
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError};
 
 use punctual_core::Event;
 use tokio::sync::broadcast::{self, Receiver, Sender, error::RecvError};
+
+use crate::sync::RwLock;
 
 /// How many rounds are kept for a watcher that is slow. A round is what the node makes durable at
 /// once: a few events while little happens, some thousands under load.

@@ -1,12 +1,10 @@
 //! Lending a shard whose runner rests to callers, who take the next turn themselves.
 
-use std::sync::MutexGuard;
-
 use punctual_core::{Request, Timestamp};
 
 use super::{Contents, Inbox, Intake, News, Rest};
 use crate::caller::Caller;
-use crate::lock::lock;
+use crate::sync::{MutexGuard, lock};
 use crate::turn::Running;
 
 /// Up to how many requests at once a caller steps itself: more work is better shared with the committer.

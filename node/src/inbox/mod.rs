@@ -11,8 +11,7 @@ use lending::CALLERS_STEP;
 pub(crate) use lending::Next;
 pub(crate) use resting::{Turn, sleep_until};
 
-use std::sync::{Condvar, Mutex, MutexGuard};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use punctual_core::store::Fence;
 use punctual_core::{Millis, Request};
@@ -20,7 +19,7 @@ use punctual_core::{Millis, Request};
 use crate::caller::Caller;
 use crate::config::NodeConfig;
 use crate::error::Error;
-use crate::lock::lock;
+use crate::sync::{Condvar, Instant, Mutex, MutexGuard, lock};
 use crate::turn::Running;
 
 pub(crate) struct Inbox {

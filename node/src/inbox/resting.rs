@@ -1,14 +1,14 @@
 //! How a shard's runner waits for its next turn.
 
-use std::sync::{MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::PoisonError;
+use std::time::Duration;
 
 use punctual_core::store::Fence;
 use punctual_core::{Clock, Request, Timestamp};
 
 use super::{Contents, Inbox, Intake, News, Rest};
 use crate::caller::Caller;
-use crate::lock::lock;
+use crate::sync::{Instant, MutexGuard, lock};
 use crate::turn::{Plan, Running};
 
 /// What a runner has to do now.

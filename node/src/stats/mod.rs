@@ -5,7 +5,6 @@ mod happened;
 mod timing;
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
@@ -21,7 +20,7 @@ use timing::Timings;
 
 use crate::archive::ArchiveStats;
 use crate::error::Error;
-use crate::lock::lock;
+use crate::sync::{Mutex, lock};
 
 /// How many topics are looked at while the committer waits.
 const LOOK: usize = 1_024;
