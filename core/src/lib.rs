@@ -23,6 +23,7 @@ mod settings;
 pub mod shard;
 mod state;
 pub mod store;
+mod stored;
 mod task;
 mod time;
 mod trust;

@@ -9,7 +9,7 @@ use crate::task::NO_TTL;
 use crate::time::{Millis, Timestamp};
 
 /// The settings of a topic.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopicSettings {
     /// Who to tell when something is wrong with its tasks.
     pub owner: Option<String>,
@@ -64,13 +64,12 @@ impl Binding {
 }
 
 /// The settings of a queue.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueSettings {
     /// How long a consumer may work on a delivery if neither it nor the task says.
     pub lease: Millis,
     /// How long a lease lasts at most, from when it is granted or extended, whoever asks for more. It bounds for how
     /// long a consumer that is gone keeps a delivery from all others.
-    #[serde(skip)]
     pub max_lease: Millis,
     /// What happens to deliveries that fail, unless their task says otherwise.
     pub retry: Retry,
@@ -87,7 +86,6 @@ pub struct QueueSettings {
     /// How many deliveries it hands out in a second; what comes above waits.
     pub rate: Option<Rate>,
     /// Which of several deliveries of the same priority comes first.
-    #[serde(skip)]
     pub order: Order,
 }
 

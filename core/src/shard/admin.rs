@@ -2,7 +2,7 @@
 
 use super::Shard;
 use super::directory::{QueueIndex, TopicIndex};
-use super::open::{encode_queue, encode_setting, queue_key, topic_key};
+use super::open::{queue_key, topic_key};
 use crate::answer::{Answer, Refused, Reply};
 use crate::name::Name;
 use crate::settings::{QueueSettings, TopicSettings};
@@ -11,7 +11,7 @@ use crate::time::Timestamp;
 impl<R> Shard<R> {
     pub(super) fn create_topic(&mut self, name: &Name, settings: TopicSettings) -> TopicIndex {
         let feeds_default = settings.feeds.is_none();
-        self.settings.insert(topic_key(name), Some(encode_setting(&settings)));
+        self.settings.insert(topic_key(name), Some(settings.lay()));
         self.adopt_topic(name, &settings);
         let index = self.directory.add_topic(name, settings);
         if feeds_default && self.config.create_on_use {
@@ -21,7 +21,7 @@ impl<R> Shard<R> {
     }
 
     pub(super) fn create_queue(&mut self, name: &Name, settings: QueueSettings) -> QueueIndex {
-        self.settings.insert(queue_key(name), Some(encode_queue(&settings)));
+        self.settings.insert(queue_key(name), Some(settings.lay()));
         self.adopt_queue(name, &settings);
         self.directory.add_queue(name, settings)
     }
@@ -76,7 +76,7 @@ impl<R> Shard<R> {
                     return Err(Refused::BeingDeleted(name.clone()));
                 }
                 let before = self.directory.set_topic(index, settings.clone());
-                self.settings.insert(topic_key(name), Some(encode_setting(&settings)));
+                self.settings.insert(topic_key(name), Some(settings.lay()));
                 self.adopt_topic(name, &settings);
                 self.history.drop(before.history);
                 if before.history != settings.history {
@@ -108,7 +108,7 @@ impl<R> Shard<R> {
                 }
                 let before = std::mem::replace(&mut queue.settings, settings.clone());
                 queue.ready.reorder(settings.order);
-                self.settings.insert(queue_key(name), Some(encode_queue(&settings)));
+                self.settings.insert(queue_key(name), Some(settings.lay()));
                 self.end_pause(name, &before);
                 self.adopt_queue(name, &settings);
                 self.end_retention(&before);

@@ -11,7 +11,7 @@ use super::counts::kinds;
 use super::desk::{Resident, Slot};
 use super::directory::{Closing, QueueIndex, TopicIndex};
 use super::mend::Mended;
-use super::open::{encode_setting, queue_key, queue_mark, topic_key, topic_mark};
+use super::open::{queue_key, queue_mark, topic_key, topic_mark};
 use super::sweep::{Job, Work};
 use super::{Closed, Shard};
 use crate::answer::{Answer, Refused};
@@ -19,6 +19,7 @@ use crate::command::Command;
 use crate::name::Name;
 use crate::state::{Ending, Phase};
 use crate::store::{Key, Position, Table, TallyKind};
+use crate::stored::lay_mark;
 use crate::time::Timestamp;
 
 impl<R> Shard<R> {
@@ -35,7 +36,7 @@ impl<R> Shard<R> {
         if rows > 0 && !force {
             return self.answers.push((reply, Err(Refused::NotEmpty { name: name.clone(), rows })));
         }
-        self.settings.insert(topic_mark(name), Some(encode_setting(&self.now)));
+        self.settings.insert(topic_mark(name), Some(lay_mark(self.now)));
         self.begin_deletion(Closed::Topic(index), name, self.now, vec![reply]);
     }
 
@@ -51,7 +52,7 @@ impl<R> Shard<R> {
             return self.answers.push((reply, Err(Refused::NotEmpty { name: name.clone(), rows })));
         }
         if force {
-            self.settings.insert(queue_mark(name), Some(encode_setting(&self.now)));
+            self.settings.insert(queue_mark(name), Some(lay_mark(self.now)));
             return self.begin_deletion(Closed::Queue(index), name, self.now, vec![reply]);
         }
         // What waits for its next attempt is not in the queue: it goes where its topic feeds then.

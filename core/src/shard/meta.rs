@@ -5,6 +5,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::store::{Key, Position};
+use crate::stored;
 use crate::time::Timestamp;
 
 /// How many numbers are set aside at once, so that not every step has to note how many it used.
@@ -12,10 +13,6 @@ const BLOCK: u64 = 1 << 16;
 
 /// Where the numbers of settings begin: far from those of tasks, which people see and count.
 const FIRST_SETTING: u64 = 1 << 62;
-
-/// The version of a note that knows only one kind of numbers, and of one that tells them apart.
-const ONE_KIND: u8 = 1;
-const THREE_KINDS: u8 = 2;
 
 /// Gives out numbers, each once in the life of the shard. Rows have theirs without gaps, so that consecutive
 /// tasks have consecutive ones; what else needs a number takes none of them.
@@ -87,28 +84,27 @@ impl Counter {
     }
 }
 
-/// The note, as it is stored among the settings.
+/// The note, as it is stored among the settings. Before there were three kinds of numbers it had one of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Meta {
-    shards: u16,
-    rows: u64,
-    minutes_at: Timestamp,
-    minutes_seq: u64,
-    #[serde(skip)]
-    others: Others,
-}
-
-/// What stands behind the rest since there are several kinds of numbers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Others {
+    before: Meta1,
     tokens: u64,
     settings: u64,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Meta1 {
+    shards: u16,
+    rows: u64,
+    minutes_at: Timestamp,
+    minutes_seq: u64,
+}
+
 impl Meta {
     pub fn new(shards: u16, numbers: &Numbers, minutes: Position) -> Meta {
-        let others = Others { tokens: numbers.tokens.set_aside, settings: numbers.settings.set_aside };
-        Meta { shards, rows: numbers.rows.set_aside, minutes_at: minutes.at, minutes_seq: minutes.seq, others }
+        let rows = numbers.rows.set_aside;
+        let before = Meta1 { shards, rows, minutes_at: minutes.at, minutes_seq: minutes.seq };
+        Meta { before, tokens: numbers.tokens.set_aside, settings: numbers.settings.set_aside }
     }
 
     /// The row it is stored under.
@@ -118,39 +114,37 @@ impl Meta {
 
     /// Into how many shards the tasks are divided.
     pub fn shards(self) -> u16 {
-        self.shards
+        self.before.shards
     }
 
     /// Numbers to go on with.
     pub fn numbers(self) -> Numbers {
         Numbers {
-            rows: Counter::from(self.rows),
-            tokens: Counter::from(self.others.tokens),
-            settings: Counter::from(self.others.settings),
+            rows: Counter::from(self.before.rows),
+            tokens: Counter::from(self.tokens),
+            settings: Counter::from(self.settings),
         }
     }
 
     /// How far minutes are counted.
     pub fn minutes(self) -> Position {
-        Position { at: self.minutes_at, seq: self.minutes_seq }
+        Position { at: self.before.minutes_at, seq: self.before.minutes_seq }
     }
 
     pub fn encode(self) -> Bytes {
-        let bytes = postcard::to_extend(&self, vec![THREE_KINDS]).expect("a note can be laid out as bytes");
-        postcard::to_extend(&self.others, bytes).expect("numbers can be laid out as bytes").into()
+        stored::lay(2, &self)
     }
 
     pub fn decode(bytes: &[u8]) -> Meta {
-        let (version, rest) = bytes.split_first().expect("a stored note starts with its version");
-        let (mut meta, others): (Meta, &[u8]) =
-            postcard::take_from_bytes(rest).expect("a stored note can be read back");
-        meta.others = match *version {
+        match stored::version(bytes) {
             // Leases and settings drew from the numbers of rows: nothing above those was given to anybody.
-            ONE_KIND => Others { tokens: meta.rows, settings: FIRST_SETTING },
-            THREE_KINDS => postcard::from_bytes(others).expect("stored numbers can be read back"),
-            _ => panic!("a newer version of Punctual wrote this note: do not go back to an older one"),
-        };
-        meta
+            (1, fields) => {
+                let before: Meta1 = stored::read(fields);
+                Meta { before, tokens: before.rows, settings: FIRST_SETTING }
+            }
+            (2, fields) => stored::read(fields),
+            _ => stored::newer("this note"),
+        }
     }
 }
 

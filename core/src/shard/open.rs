@@ -2,9 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use bytes::Bytes;
 use punctual_wheel::Wheel;
-use serde::{Serialize, de::DeserializeOwned};
 
 use super::desk::Desk;
 use super::directory::Directory;
@@ -15,62 +13,15 @@ use super::needs::Pending;
 use super::retention::Retention;
 use super::{Closed, Shard, ShardConfig};
 use crate::name::Name;
-use crate::settings::{Order, QueueSettings, TopicSettings};
+use crate::settings::{QueueSettings, TopicSettings};
 use crate::store::{
     Batch, Bodies, Fence, Key, Position, Room, Row, Scan, ShardId, Store, StoreError, Table, TallyKind,
 };
+use crate::stored::read_mark;
 use crate::time::Timestamp;
-
-/// The version of the layout of settings.
-const VERSION: u8 = 1;
-/// The same for a queue, followed by its order. It is written only if that is not the usual one.
-const WITH_ORDER: u8 = 2;
-/// The same, followed by its longest lease. It is written only if that is not the usual one.
-const WITH_MAX_LEASE: u8 = 3;
 
 /// How many rows of settings are read at once.
 const PAGE: usize = 1_024;
-
-/// The stored form of a topic's, a queue's or the shard's own settings.
-pub(super) fn encode_setting<T: Serialize>(setting: &T) -> Bytes {
-    postcard::to_extend(setting, vec![VERSION]).expect("settings can be laid out as bytes").into()
-}
-
-fn decode_setting<T: DeserializeOwned>(bytes: &[u8]) -> T {
-    let (version, rest) = bytes.split_first().expect("stored settings start with their version");
-    assert_eq!(*version, VERSION, "a newer version of Punctual wrote these settings: do not go back to an older one");
-    postcard::from_bytes(rest).expect("stored settings can be read back")
-}
-
-/// The stored form of a queue's settings.
-pub(super) fn encode_queue(settings: &QueueSettings) -> Bytes {
-    let lay = |version| postcard::to_extend(settings, vec![version]).expect("settings can be laid out as bytes");
-    if settings.max_lease != QueueSettings::usual_max_lease(settings.lease) {
-        let tail = (settings.order, settings.max_lease);
-        return postcard::to_extend(&tail, lay(WITH_MAX_LEASE)).expect("a tail can be laid out as bytes").into();
-    }
-    if settings.order != Order::default() {
-        let bytes = postcard::to_extend(&settings.order, lay(WITH_ORDER));
-        return bytes.expect("an order can be laid out as bytes").into();
-    }
-    lay(VERSION).into()
-}
-
-fn decode_queue(bytes: &[u8]) -> QueueSettings {
-    let (version, rest) = bytes.split_first().expect("stored settings start with their version");
-    let (mut settings, tail): (QueueSettings, &[u8]) =
-        postcard::take_from_bytes(rest).expect("stored settings can be read back");
-    settings.max_lease = QueueSettings::usual_max_lease(settings.lease);
-    match *version {
-        VERSION => {}
-        WITH_ORDER => settings.order = postcard::from_bytes(tail).expect("a stored order can be read back"),
-        WITH_MAX_LEASE => {
-            (settings.order, settings.max_lease) = postcard::from_bytes(tail).expect("a stored tail can be read back");
-        }
-        _ => panic!("a newer version of Punctual wrote these settings: do not go back to an older one"),
-    }
-    settings
-}
 
 /// The row under which a topic's settings are stored.
 pub(super) fn topic_key(name: &Name) -> Key {
@@ -132,9 +83,9 @@ pub fn settings_of(store: &dyn Store, shard: ShardId) -> Result<StoredSettings, 
     let rows = setting_rows(store, shard)?;
     for row in rows.iter().filter(|row| row.key.id() != MARK) {
         if !row.key.topic().is_empty() {
-            settings.topics.insert(Name::stored(row.key.topic()), decode_setting(&row.state));
+            settings.topics.insert(Name::stored(row.key.topic()), TopicSettings::read(&row.state));
         } else if !row.key.queue().is_empty() {
-            settings.queues.insert(Name::stored(row.key.queue()), decode_queue(&row.state));
+            settings.queues.insert(Name::stored(row.key.queue()), QueueSettings::read(&row.state));
         }
     }
     Ok(settings)
@@ -268,7 +219,7 @@ impl<R> Shard<R> {
 
     /// A deletion was cut short: it goes on.
     fn go_on_deleting(&mut self, mark: &Row) {
-        let since: Timestamp = decode_setting(&mark.state);
+        let since = read_mark(&mark.state);
         self.stored_settings.insert(mark.key.clone(), mark.seq);
         let (name, what) = match mark.key.topic() {
             "" => (mark.key.queue(), self.directory.queue_index(mark.key.queue()).map(Closed::Queue)),
@@ -282,12 +233,12 @@ impl<R> Shard<R> {
     fn restore_setting(&mut self, row: &Row) -> Result<(), OpenError> {
         let (topic, queue) = (row.key.topic(), row.key.queue());
         if !topic.is_empty() {
-            let settings: TopicSettings = decode_setting(&row.state);
+            let settings = TopicSettings::read(&row.state);
             self.directory.add_topic(&Name::stored(topic), settings.clone());
             self.adopt_topic(&Name::stored(topic), &settings);
             self.history.look_again(settings.history);
         } else if !queue.is_empty() {
-            let settings = decode_queue(&row.state);
+            let settings = QueueSettings::read(&row.state);
             self.directory.add_queue(&Name::stored(queue), settings.clone());
             self.adopt_queue(&Name::stored(queue), &settings);
             if let Some(period) = settings.dead_retention {
@@ -305,36 +256,5 @@ impl<R> Shard<R> {
         }
         self.stored_settings.insert(row.key.clone(), row.seq);
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::time::Millis;
-
-    /// The bytes of settings, as they stand in stores that exist.
-    #[test]
-    fn settings_of_queues_stay_readable() {
-        let usual = [176, 234, 1, 5, 1, 232, 7, 128, 221, 219, 1, 10, 0, 0, 0, 0, 0, 0];
-        let version_1 = [&[1], &usual[..]].concat();
-        assert_eq!(decode_queue(&version_1), QueueSettings::default());
-        assert_eq!(encode_queue(&QueueSettings::default()), version_1, "the usual order is written as before");
-        let version_2 = [&[2], &usual[..], &[1]].concat();
-        let by_arrival = QueueSettings { order: Order::Arrival, ..QueueSettings::default() };
-        assert_eq!(decode_queue(&version_2), by_arrival);
-        assert_eq!(encode_queue(&by_arrival), version_2);
-        let version_3 = [&[3], &usual[..], &[1, 224, 212, 3]].concat();
-        let brief = QueueSettings { max_lease: Millis(60_000), ..by_arrival };
-        assert_eq!(decode_queue(&version_3), brief);
-        assert_eq!(encode_queue(&brief), version_3);
-    }
-
-    #[test]
-    fn a_lease_from_before_there_was_a_longest_one_is_not_cut() {
-        let day = Millis::from_hours(24);
-        let old = QueueSettings { lease: day, max_lease: day, ..QueueSettings::default() };
-        assert_eq!(encode_queue(&old)[0], VERSION, "it is written as it was then");
-        assert_eq!(decode_queue(&encode_queue(&old)), old);
     }
 }
