@@ -138,4 +138,11 @@ impl<R> Shard<R> {
         let settings = QueueSettings { paused_until: until, ..self.directory.queue(index).settings.clone() };
         self.adjust_queue(name, settings)
     }
+
+    pub(super) fn ensure_queue(&mut self, name: &Name) -> QueueIndex {
+        match self.directory.queue_index(name) {
+            Some(index) => index,
+            None => self.create_queue(name, QueueSettings::default()),
+        }
+    }
 }

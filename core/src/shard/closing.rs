@@ -10,14 +10,14 @@
 use super::counts::kinds;
 use super::desk::{Resident, Slot};
 use super::directory::{Closing, QueueIndex, TopicIndex};
+use super::job::{Job, Work};
 use super::mend::Mended;
 use super::open::{queue_key, queue_mark, topic_key, topic_mark};
-use super::sweep::{Job, Work};
 use super::{Closed, Shard};
 use crate::answer::{Answer, Refused};
 use crate::command::Command;
 use crate::name::Name;
-use crate::state::{Ending, Phase};
+use crate::state::Ending;
 use crate::store::{Key, Position, Table, TallyKind};
 use crate::stored::lay_mark;
 use crate::time::Timestamp;
@@ -238,14 +238,6 @@ impl<R> Shard<R> {
             }
         }
         self.erase(slot);
-    }
-
-    /// The keys of the deliveries of a task that was broadcast, as far as they are not finished.
-    fn open_part_keys(&self, slot: Slot) -> Vec<Key> {
-        let row = &self.desk[slot];
-        let Phase::Spread(parts) = &row.state.phase else { return Vec::new() };
-        let open = parts.iter().filter(|part| part.finished.is_none());
-        open.map(|part| row.key.in_queue(&part.queue)).collect()
     }
 
     /// Before something is done to a row or said of it: what of it, its task and its deliveries goes with a deletion

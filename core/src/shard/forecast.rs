@@ -8,7 +8,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use foldhash::fast::FixedState;
 
+use super::Shard;
 use super::mend::Mended;
+use super::page::{Page, Wanted};
+use crate::state::{Phase, State};
 use crate::store::{Bodies, Position, Scan, Table, Tally, TallyKind};
 use crate::time::{Millis, Timestamp};
 
@@ -210,6 +213,31 @@ impl Forecast {
 /// The beginning of the day up to which minutes should be counted.
 fn target(now: Timestamp) -> u64 {
     now.plus(REACH).as_millis() / DAY * DAY
+}
+
+impl<R> Shard<R> {
+    /// Counts by minute what the forecast's horizon has reached.
+    pub(super) fn count_minutes(&mut self, page: Page) {
+        let Wanted::Scan(scan) = &page.wanted else { unreachable!("minutes are read in time order") };
+        let end = if page.is_last() {
+            Position::start_of(scan.until)
+        } else {
+            page.rows.last().expect("a full page has rows").position().next()
+        };
+        let range = self.forecast.horizon()..end;
+        let changed = self.desk.dirty().filter(|slot| self.desk[*slot].is_waiting());
+        let mut reached: Vec<Position> = changed.map(|slot| self.desk[slot].position()).collect();
+        for row in page.rows.iter().filter(|row| !self.desk.is_dirty(&row.key)) {
+            let state = State::decode(&row.state);
+            if state.phase == Phase::Waiting {
+                reached.push(row.position());
+            }
+        }
+        for position in reached.into_iter().filter(|position| range.contains(position)) {
+            self.forecast.count_minute(position.at);
+        }
+        self.forecast.set_horizon(end);
+    }
 }
 
 #[cfg(test)]

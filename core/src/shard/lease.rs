@@ -2,13 +2,15 @@
 
 use super::Shard;
 use super::desk::Slot;
-use crate::answer::{Answer, Lease, Refused, Reply};
+use super::directory::QueueIndex;
+use crate::answer::{Answer, Delivery, Lease, Refused, Reply};
 use crate::attempt::{Undone, check_note};
 use crate::command::{Back, Revoke};
 use crate::event::What;
+use crate::name::Name;
 use crate::settings::{QueueSettings, Retry, scramble};
 use crate::state::{Ending, Phase, Reason, State};
-use crate::task::NO_LEASE;
+use crate::task::{Content, NO_LEASE, unpack};
 use crate::time::{Millis, Timestamp};
 
 impl<R> Shard<R> {
@@ -160,6 +162,47 @@ impl<R> Shard<R> {
         let queue = self.desk[slot].state.queue.as_ref();
         let queue = queue.and_then(|queue| self.directory.queue_index(queue));
         queue.map_or_else(QueueSettings::default, |queue| self.directory.queue(queue).settings.clone())
+    }
+
+    /// Gives a waiting row whose time has come to a consumer.
+    pub(super) fn lease(&mut self, slot: Slot, queue: QueueIndex, consumer: &Name, lease: Option<Millis>) -> Delivery {
+        let fired_at = self.desk[slot].at.max(self.opened_at);
+        let offered_at = self.desk[slot].offered_at.take().unwrap_or(fired_at);
+        self.takes.push((self.directory.queue(queue).name.clone(), offered_at));
+        self.leave_ready(slot);
+        self.touch(slot);
+        let token = self.numbers.token();
+        let queue = self.directory.queue(queue);
+        let state = &mut self.desk[slot].state;
+        let lease_time = lease_time(lease, state, &queue.settings);
+        let until = self.hand_over_at.plus(lease_time);
+        state.phase = Phase::Leased { token, holder: consumer.clone() };
+        state.queue = Some(queue.name.clone());
+        state.attempts += 1;
+        let (holder, attempt) = (consumer.clone(), state.attempts);
+        self.hand_over_until(slot, until);
+        self.note(slot, What::Leased { holder, attempt, until });
+        let row = &self.desk[slot];
+        let Content { form, headers, body } = unpack(row.body.as_ref().expect("it was looked for"));
+        Delivery {
+            topic: self.directory.topic(row.topic).name.clone(),
+            id: Name::stored(row.key.id()),
+            queue: row.state.queue.clone().expect("it was just set"),
+            number: row.seq,
+            body,
+            form,
+            headers,
+            routing_key: row.state.routing_key.clone(),
+            key: row.group.clone(),
+            priority: row.state.priority,
+            attempt: row.state.attempts,
+            scheduled_at: row.state.scheduled_at,
+            due: row.state.due,
+            fired_at,
+            lease: Lease { key: row.key.clone(), token },
+            until,
+            lease_time,
+        }
     }
 }
 

@@ -7,16 +7,22 @@
 mod admin;
 mod ahead;
 mod back;
+mod broadcast;
 mod closing;
 mod counts;
 mod cramped;
+mod demand;
 mod desk;
+mod destination;
 mod directory;
+mod ending;
+mod enqueue;
 mod entries;
 mod fire;
 mod forecast;
 mod forward;
 mod handed;
+mod job;
 mod late;
 mod lease;
 mod mend;
@@ -26,12 +32,16 @@ mod numbered;
 mod open;
 mod page;
 mod positions;
+mod prepare;
 mod ready;
+mod replay;
 mod retention;
 mod schedule;
 mod serve;
+mod standing;
 mod step;
 mod sweep;
+mod timers;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -51,19 +61,20 @@ use crate::command::Command;
 use crate::event::{Event, What};
 use crate::name::Name;
 use crate::settings::Rate;
-use crate::state::Reason;
 use crate::store::{Batch, Fence, Key, Position, Room, ShardId};
 use crate::task::Limits;
 use crate::time::{Millis, Timestamp};
 use desk::{Desk, Slot};
 use directory::Directory;
+use enqueue::Doomed;
 use forecast::Forecast;
 use handed::HandOvers;
+use job::Job;
 use late::Late;
 use meta::Numbers;
-use needs::Pending;
+use prepare::Pending;
 use retention::Retention;
-use sweep::Job;
+use timers::Timer;
 
 /// How a shard works.
 #[derive(Clone, Debug)]
@@ -253,22 +264,6 @@ pub struct Shard<R> {
     giving: BTreeSet<Name>,
     /// How many rows were cleared away in this step on the way to what is handed out.
     cleared_for_consumers: usize,
-}
-
-/// A row to wake: its number, and its topic, with which it takes turns.
-#[derive(Clone, Copy, Debug)]
-struct Timer {
-    seq: u64,
-    topic: directory::TopicIndex,
-}
-
-/// A ready delivery that is to be given up.
-#[derive(Clone, Debug)]
-struct Doomed {
-    position: Position,
-    reason: Reason,
-    /// The queue that it was pushed out of.
-    pushed_from: Option<directory::QueueIndex>,
 }
 
 /// A topic or queue that is deleted.

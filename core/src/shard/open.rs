@@ -9,7 +9,7 @@ use super::directory::Directory;
 use super::forecast::Forecast;
 use super::late::Late;
 use super::meta::{Meta, Numbers};
-use super::needs::Pending;
+use super::prepare::Pending;
 use super::retention::Retention;
 use super::{Closed, Shard, ShardConfig};
 use crate::name::Name;

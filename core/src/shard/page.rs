@@ -1,6 +1,6 @@
 //! A part of a table that a step reads and works on.
 
-use crate::store::{Find, Row, Scan};
+use crate::store::{Find, Row, Scan, Table};
 
 /// A part of a table.
 #[derive(Debug)]
@@ -32,5 +32,12 @@ impl Page {
             Wanted::Find(find) => find.limit,
         };
         self.rows.len() < limit
+    }
+
+    pub fn table(&self) -> Table {
+        match &self.wanted {
+            Wanted::Scan(scan) => scan.table,
+            Wanted::Find(find) => find.table,
+        }
     }
 }

@@ -9,6 +9,9 @@
 
 use std::collections::BTreeMap;
 
+use super::Shard;
+use super::desk::Slot;
+use super::page::Page;
 use crate::store::{Bodies, Position, Row, Scan, Table};
 use crate::time::{Millis, Timestamp};
 
@@ -146,6 +149,39 @@ impl Retention {
             cursor.wake = now.plus(PACE);
         }
         passed
+    }
+}
+
+impl<R> Shard<R> {
+    /// Removes what was kept long enough.
+    pub(super) fn pass_kept(&mut self, kept: Vec<(Table, Millis, Page)>) {
+        // The clock may have gone back between them.
+        let settled = self.in_flight.iter().map(|(_, at)| *at).min().unwrap_or(Timestamp::NEVER);
+        for (table, period, page) in kept {
+            let retention = if table == Table::History { &mut self.history } else { &mut self.dead };
+            let passed = retention.pass(period, &page.rows, self.now, settled);
+            for row in &page.rows[..passed] {
+                let Some(slot) = self.desk.by_key(&row.key) else { continue };
+                let kept = &self.desk[slot];
+                let unmoved = kept.table == table && kept.at == row.at;
+                if unmoved && self.kept_for(slot) == Some(period) {
+                    self.forget(slot);
+                }
+            }
+        }
+    }
+
+    /// How long a row is kept where it stands; `None` means until something happens to it.
+    pub(super) fn kept_for(&self, slot: Slot) -> Option<Millis> {
+        let row = &self.desk[slot];
+        match row.table {
+            Table::History => Some(self.directory.topic(row.topic).settings.history),
+            Table::Dead => {
+                let queue = self.directory.queue_index(row.state.queue.as_ref()?)?;
+                self.directory.queue(queue).settings.dead_retention
+            }
+            Table::Live | Table::Settings => None,
+        }
     }
 }
 

@@ -1,12 +1,9 @@
 //! Taking tasks in, taking them back, and changing them while it is not too late.
 
-use std::collections::BTreeMap;
-
 use super::Shard;
 use super::desk::{Resident, Slot};
-use super::directory::{Queue, Route, TopicIndex};
-use super::sweep::Outcome;
-use crate::answer::{Refused, Ruling, ScheduleOutcome, Scheduled, Standing};
+use super::directory::TopicIndex;
+use crate::answer::{Refused, Ruling, ScheduleOutcome, Scheduled};
 use crate::command::{Reschedule, Schedule, Shift};
 use crate::event::What;
 use crate::name::Name;
@@ -96,62 +93,6 @@ impl<R> Shard<R> {
         Ok(Some(index))
     }
 
-    /// A task that is due at once is refused if a queue that refuses newcomers is full. Queues that
-    /// have yet to be made have room.
-    fn check_room(&self, task: &Task, topic: Option<TopicIndex>) -> Result<(), Refused> {
-        let routing_key = task.routing_key.as_deref().unwrap_or("");
-        let route = match topic {
-            Some(topic) => self.directory.route(topic, routing_key).0,
-            // A new topic feeds the queue of its name.
-            None => self.directory.queue_index(&task.topic).map_or(Route::Nowhere, Route::To),
-        };
-        self.check_route(route, Queue::refuses_newcomers)
-    }
-
-    /// The same for a task or delivery that is to be ready now and was not.
-    fn check_place(&self, slot: Slot) -> Result<(), Refused> {
-        self.check_route(self.place_of(slot), Queue::refuses_newcomers)
-    }
-
-    /// Whether there is room for what is brought back: a dead letter, a finished task, or what is hastened. It pushes out
-    /// nothing, whoever gives way to newcomers: of many that are brought back each would push out the one before, and
-    /// they would be dead again while the answer says that they are back.
-    pub(super) fn check_return(&self, slot: Slot) -> Result<(), Refused> {
-        self.check_route(self.place_of(slot), |queue| queue.is_full_with(0))
-    }
-
-    /// The same for one of many that are only looked at: those before it are promised their places, and it is if it
-    /// has one.
-    pub(super) fn promise_return(&self, slot: Slot, promised: &mut BTreeMap<Name, u64>) -> Result<(), Refused> {
-        let more = |queue: &Queue| promised.get(&queue.name).copied().unwrap_or(0);
-        self.check_route(self.place_of(slot), |queue| queue.is_full_with(more(queue)))?;
-        for queue in self.place_of(slot).queues() {
-            *promised.entry(self.directory.queue(queue).name.clone()).or_default() += 1;
-        }
-        Ok(())
-    }
-
-    /// Where a row goes that is ready now.
-    fn place_of(&self, slot: Slot) -> Route {
-        let row = &self.desk[slot];
-        let own = row.state.queue.as_ref().filter(|_| row.table != Table::History);
-        let own = own.and_then(|queue| self.directory.queue_index(queue));
-        let route = || match self.directory.route(row.topic, row.state.routing()).0 {
-            // A delivery whose queue was deleted stays one delivery.
-            Route::ToSeveral(queues) if row.is_part() => Route::To(queues[0]),
-            route => route,
-        };
-        own.map_or_else(route, Route::To)
-    }
-
-    fn check_route(&self, route: Route, has_no_room: impl Fn(&Queue) -> bool) -> Result<(), Refused> {
-        let queues = route.queues().into_iter().map(|queue| self.directory.queue(queue));
-        match queues.filter(|queue| queue.closing.is_none()).find(|queue| has_no_room(queue)) {
-            Some(queue) => Err(Refused::QueueFull(queue.name.clone())),
-            None => Ok(()),
-        }
-    }
-
     /// Whether another task of its id may take its place: it has not been handed out yet, or it is over. A dead
     /// letter stays until somebody has looked at it.
     fn gives_way(&self, slot: Slot) -> bool {
@@ -221,83 +162,10 @@ impl<R> Shard<R> {
         due
     }
 
-    /// The rows that have to change to change a task, if it is not too late: the task itself, or
-    /// all of its deliveries if none was handed out.
-    pub(super) fn open_parts(&self, slot: Slot) -> Result<Vec<Slot>, Standing> {
-        let row = &self.desk[slot];
-        if row.is_waiting() {
-            return Ok(vec![slot]);
-        }
-        let Phase::Spread(parts) = &row.state.phase else { return Err(self.standing(slot)) };
-        let mut open = Vec::with_capacity(parts.len());
-        for part in parts {
-            let part = self.desk.by_key(&row.key.in_queue(&part.queue)).filter(|_| part.finished.is_none());
-            match part {
-                Some(part) if self.desk[part].is_waiting() => open.push(part),
-                Some(part) => return Err(self.standing(part)),
-                None => return Err(self.standing(slot)),
-            }
-        }
-        Ok(open)
-    }
-
-    /// Where a row stands.
-    pub(super) fn standing(&self, slot: Slot) -> Standing {
-        let row = &self.desk[slot];
-        Standing::of(row.table, row.at, &row.state, self.now)
-    }
-
-    /// Does to a task what a sweep over its key does; says whether it was in time.
-    pub(super) fn change_by_key(&mut self, slot: Slot, shift: Option<Shift>, from: Timestamp) -> Outcome {
-        let Ok(open) = self.open_parts(slot) else { return Outcome::TooLate };
-        if shift.is_some_and(|shift| self.check_moved(&open, shift, from).is_err()) {
-            return Outcome::NoRoom;
-        }
-        for part in open {
-            match shift {
-                Some(shift) => _ = self.change(part, Some(shift), None, from),
-                None => self.end(part, Ending::Cancelled),
-            }
-        }
-        Outcome::Changed
-    }
-
     /// What a shift makes due at once is refused if there is no room for it.
-    fn check_moved(&self, open: &[Slot], shift: Shift, from: Timestamp) -> Result<(), Refused> {
+    pub(super) fn check_moved(&self, open: &[Slot], shift: Shift, from: Timestamp) -> Result<(), Refused> {
         let waits = |slot: &&Slot| self.desk[**slot].ready_in.is_none();
         let comes_due = |slot: &&Slot| shift.apply(self.desk[**slot].at, self.now, from) <= self.now;
         open.iter().filter(waits).filter(comes_due).try_for_each(|slot| self.check_place(*slot))
-    }
-
-    /// Whether it is not too late to change a task.
-    pub(super) fn is_open(&self, slot: Slot) -> bool {
-        self.open_parts(slot).is_ok()
-    }
-}
-
-impl Standing {
-    /// Where a row in this table, at this time and in this state stands.
-    pub(crate) fn of(table: Table, at: Timestamp, state: &State, now: Timestamp) -> Standing {
-        debug_assert_ne!(table, Table::Settings);
-        match &state.phase {
-            Phase::Waiting if at <= now => Standing::Ready { since: at },
-            Phase::Waiting => Standing::Scheduled { at },
-            Phase::Leased { holder, .. } => Standing::Leased {
-                queue: state.queue.clone().expect("a delivery is leased from a queue"),
-                holder: holder.clone(),
-                until: at,
-            },
-            Phase::Spread(parts) => {
-                let names = |finished: bool| {
-                    let parts = parts.iter().filter(|part| part.finished.is_some() == finished);
-                    parts.map(|part| part.queue.clone()).collect()
-                };
-                Standing::Spread { open: names(false), finished: names(true) }
-            }
-            Phase::Forwarding { death, .. } | Phase::Dead(death) => {
-                Standing::Dead { reason: death.reason, at: death.at }
-            }
-            Phase::Finished(ending) => Standing::Finished { ending: *ending, at },
-        }
     }
 }

@@ -3,13 +3,11 @@
 use bytes::Bytes;
 
 use super::meta::Meta;
-use super::page::{Page, Wanted};
-use super::{Closed, Doomed, Output, Request, Shard};
+use super::{Closed, Output, Request, Shard};
 use crate::answer::{Answer, Reply};
 use crate::board::Board;
-use crate::state::{Phase, State};
 use crate::store::{Batch, Change, Key, Place, Position, Row, Store, StoreError, Table};
-use crate::time::{Millis, Timestamp};
+use crate::time::Timestamp;
 
 fn setting_place(key: Key, seq: u64) -> Place {
     Place { table: Table::Settings, key, position: Position { at: Timestamp::ZERO, seq }, group: None }
@@ -173,57 +171,5 @@ impl<R> Shard<R> {
         .into_iter()
         .min()
         .expect("there are several")
-    }
-
-    /// Counts by minute what the forecast's horizon has reached.
-    fn count_minutes(&mut self, page: Page) {
-        let Wanted::Scan(scan) = &page.wanted else { unreachable!("minutes are read in time order") };
-        let end = if page.is_last() {
-            Position::start_of(scan.until)
-        } else {
-            page.rows.last().expect("a full page has rows").position().next()
-        };
-        let range = self.forecast.horizon()..end;
-        let changed = self.desk.dirty().filter(|slot| self.desk[*slot].is_waiting());
-        let mut reached: Vec<Position> = changed.map(|slot| self.desk[slot].position()).collect();
-        for row in page.rows.iter().filter(|row| !self.desk.is_dirty(&row.key)) {
-            let state = State::decode(&row.state);
-            if state.phase == Phase::Waiting {
-                reached.push(row.position());
-            }
-        }
-        for position in reached.into_iter().filter(|position| range.contains(position)) {
-            self.forecast.count_minute(position.at);
-        }
-        self.forecast.set_horizon(end);
-    }
-
-    /// Removes what was kept long enough.
-    fn pass_kept(&mut self, kept: Vec<(Table, Millis, Page)>) {
-        // The clock may have gone back between them.
-        let settled = self.in_flight.iter().map(|(_, at)| *at).min().unwrap_or(Timestamp::NEVER);
-        for (table, period, page) in kept {
-            let retention = if table == Table::History { &mut self.history } else { &mut self.dead };
-            let passed = retention.pass(period, &page.rows, self.now, settled);
-            for row in &page.rows[..passed] {
-                let Some(slot) = self.desk.by_key(&row.key) else { continue };
-                let kept = &self.desk[slot];
-                let unmoved = kept.table == table && kept.at == row.at;
-                if unmoved && self.kept_for(slot) == Some(period) {
-                    self.forget(slot);
-                }
-            }
-        }
-    }
-
-    fn give_up(&mut self, doomed: Doomed) {
-        let Doomed { position, reason, pushed_from } = doomed;
-        let slot = self.desk.at(position).filter(|slot| self.desk[*slot].is_waiting());
-        // What was pushed out and has moved since, or entered again, is not out any more.
-        let leaves = |queue| self.directory.queue_there(queue).is_some_and(|queue| queue.leaving.remove(&position));
-        let is_out = pushed_from.is_none_or(leaves);
-        if let Some(slot) = slot.filter(|_| is_out) {
-            self.die(slot, reason, None);
-        }
     }
 }

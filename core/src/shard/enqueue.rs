@@ -1,0 +1,87 @@
+//! Standing ready in a queue, and leaving it again.
+
+use super::Shard;
+use super::desk::Slot;
+use super::directory::QueueIndex;
+use crate::event::What;
+use crate::state::Reason;
+use crate::store::Position;
+use crate::time::Timestamp;
+
+/// A ready delivery that is to be given up.
+#[derive(Clone, Debug)]
+pub(super) struct Doomed {
+    pub position: Position,
+    pub reason: Reason,
+    /// The queue that it was pushed out of.
+    pub pushed_from: Option<QueueIndex>,
+}
+
+impl<R> Shard<R> {
+    /// Puts a row into a queue's ready set. This is not written: once its time has come, a
+    /// waiting row is ready by definition.
+    pub(super) fn enqueue(&mut self, slot: Slot, queue: QueueIndex) {
+        let is_old = self.desk[slot].state.expires_at() <= self.now;
+        if is_old || self.directory.queue(queue).refuses_newcomers() {
+            self.desk[slot].ready_in = Some(queue);
+            return self.die(slot, if is_old { Reason::Expired } else { Reason::PushedOut }, None);
+        }
+        let row = &mut self.desk[slot];
+        let (priority, position, expires_at) = (row.state.priority, row.position(), row.state.expires_at());
+        row.ready_in = Some(queue);
+        row.offered_at = Some(self.now);
+        self.offers.push((self.directory.queue(queue).name.clone(), self.firing.unwrap_or(self.now)));
+        self.note(slot, What::Fired);
+        if expires_at < Timestamp::NEVER {
+            self.expiries.insert((expires_at, position));
+        }
+        if self.desk[slot].state.queue.is_none() {
+            self.directory.note_fed(self.desk[slot].topic, queue);
+        }
+        let is_only = self.directory.enter_ready(queue, priority, position);
+        let (index, queue) = (queue, self.directory.queue(queue));
+        if is_only {
+            self.stocked.insert(queue.name.clone());
+            self.restocked.insert(queue.name.clone());
+        }
+        let too_many = queue.settings.max_length.is_some_and(|max| queue.ready.len() > max);
+        if too_many && let Some((priority, position)) = queue.ready.least_urgent() {
+            match self.desk.at(position) {
+                Some(slot) => self.die(slot, Reason::PushedOut, None),
+                None => {
+                    self.directory.leave_ready(index, priority, position);
+                    self.directory.queue_mut(index).leaving.insert(position);
+                    self.doomed.push(Doomed { position, reason: Reason::PushedOut, pushed_from: Some(index) });
+                }
+            }
+        }
+    }
+
+    /// Takes a row out of the ready set it stands in, if any.
+    pub(super) fn leave_ready(&mut self, slot: Slot) -> Option<QueueIndex> {
+        let row = &mut self.desk[slot];
+        let index = row.ready_in.take()?;
+        let (priority, position, expires_at) = (row.state.priority, row.position(), row.state.expires_at());
+        if expires_at < Timestamp::NEVER {
+            self.expiries.remove(&(expires_at, position));
+        }
+        self.directory.queue_mut(index).leaving.remove(&position);
+        if self.directory.leave_ready(index, priority, position) {
+            let queue = self.directory.queue(index);
+            self.stocked.remove(&queue.name);
+            self.restocked.insert(queue.name.clone());
+        }
+        Some(index)
+    }
+
+    pub(super) fn give_up(&mut self, doomed: Doomed) {
+        let Doomed { position, reason, pushed_from } = doomed;
+        let slot = self.desk.at(position).filter(|slot| self.desk[*slot].is_waiting());
+        // What was pushed out and has moved since, or entered again, is not out any more.
+        let leaves = |queue| self.directory.queue_there(queue).is_some_and(|queue| queue.leaving.remove(&position));
+        let is_out = pushed_from.is_none_or(leaves);
+        if let Some(slot) = slot.filter(|_| is_out) {
+            self.die(slot, reason, None);
+        }
+    }
+}

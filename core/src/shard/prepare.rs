@@ -1,0 +1,216 @@
+//! The beginning of a step: what is to happen in it, and what was read for that.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use foldhash::fast::FixedState;
+
+use super::desk::Slot;
+use super::directory::{QueueIndex, Route};
+use super::enqueue::Doomed;
+use super::needs::{Fetched, Needs};
+use super::page::{Page, Wanted};
+use super::timers::Timer;
+use super::{Request, Shard};
+use crate::board::Board;
+use crate::state::Reason;
+use crate::store::{Key, Position, Row, Table};
+use crate::time::{Millis, Timestamp};
+
+/// What is to happen in the step that is being prepared.
+#[derive(Debug)]
+pub(super) struct Pending<R> {
+    pub requests: Vec<Request<R>>,
+    /// Timers that have come.
+    pub due: Vec<Position>,
+    pub doomed: Vec<Doomed>,
+    /// Which places of which queues consumers wait for.
+    pub demand: Vec<(QueueIndex, Range<usize>)>,
+    /// Whether any consumer waits, so that what comes due now is better read with its body.
+    pub somebody_waits: bool,
+    /// How many bodies were asked for in this step that are only wished for, and how long those are that came.
+    pub wished: usize,
+    pub came: usize,
+    /// Rows read ahead.
+    pub slice: Option<Page>,
+    /// Rows to count by minute.
+    pub minutes: Option<Page>,
+    /// Rows that may have been kept long enough.
+    pub kept: Vec<(Table, Millis, Page)>,
+    /// The next rows of each job.
+    pub jobs: Vec<Page>,
+    /// What was asked for and is not there.
+    pub absent_keys: HashSet<Key, FixedState>,
+    pub absent_bodies: HashSet<Key, FixedState>,
+    pub absent_positions: HashSet<Position, FixedState>,
+}
+
+impl<R> Default for Pending<R> {
+    fn default() -> Self {
+        Pending {
+            requests: Vec::new(),
+            due: Vec::new(),
+            doomed: Vec::new(),
+            demand: Vec::new(),
+            somebody_waits: false,
+            wished: 0,
+            came: 0,
+            slice: None,
+            minutes: None,
+            kept: Vec::new(),
+            jobs: Vec::new(),
+            absent_keys: HashSet::default(),
+            absent_bodies: HashSet::default(),
+            absent_positions: HashSet::default(),
+        }
+    }
+}
+
+impl<R> Pending<R> {
+    fn pages(&mut self) -> impl Iterator<Item = &mut Page> {
+        let kept = self.kept.iter_mut().map(|(_, _, page)| page);
+        self.slice.iter_mut().chain(&mut self.minutes).chain(kept).chain(&mut self.jobs)
+    }
+}
+
+impl<R> Shard<R> {
+    /// Begins a step at `now`, which may be before that of the last one: then the clock was wrong, and the shard
+    /// goes back with it.
+    pub fn prepare(&mut self, now: Timestamp, requests: Vec<Request<R>>, board: &Board<R>) -> Needs {
+        if now < self.now {
+            self.go_back(now);
+        }
+        self.now = now;
+        self.pending.requests = requests;
+        if !self.postponed.is_empty() {
+            self.pending.requests.splice(..0, self.postponed.drain(..));
+        }
+        self.pending.doomed = std::mem::take(&mut self.doomed);
+        // Taking a timer out of the wheel is cheap, firing it is not: all come out, so that none hides behind others.
+        while let Some((at, Timer { seq, topic })) = self.wheel.pop(self.now.as_millis()) {
+            self.late.push(topic, Position { at: Timestamp::from_millis(at), seq });
+        }
+        for (topic, position) in self.late.take(self.config.fires) {
+            // Its time may have gone again, with a clock that was ahead.
+            match position.at <= self.now {
+                true => self.pending.due.push(position),
+                false => _ = self.wheel.insert(position.at.as_millis(), Timer { seq: position.seq, topic }),
+            }
+        }
+        self.pending.due.extend(self.handed.take_overtaken().into_iter().filter(|position| position.at <= self.now));
+        // The wheel gives equal times in the order in which timers were set; a restart would give them by number.
+        self.pending.due.sort_unstable();
+        self.collect_expired();
+        self.collect_demand(board);
+        self.pending.slice = self.next_slice().map(Page::scan);
+        self.pending.minutes = self.forecast.next_slice(self.now).map(Page::scan);
+        for retention in [&self.history, &self.dead] {
+            let due = retention.due(self.now);
+            self.pending.kept.extend(due.map(|(period, scan)| (scan.table, period, Page::scan(scan))));
+        }
+        self.pending.jobs = self.jobs.iter().map(|job| job.next_page()).collect();
+
+        let mut needs = self.rows_needed();
+        for page in self.pending.pages() {
+            match &page.wanted {
+                Wanted::Scan(scan) => needs.scans.push(scan.clone()),
+                Wanted::Find(find) => needs.finds.push(find.clone()),
+            }
+        }
+        needs
+    }
+
+    /// Takes what was read, and says what to read now that it is known.
+    pub fn supply(&mut self, fetched: Fetched) -> Needs {
+        let Fetched { needs, keys, keys_with_bodies, positions, positions_with_bodies, scans, finds } = fetched;
+        let bodies = keys_with_bodies.iter().chain(&positions_with_bodies).flatten();
+        self.pending.came += bodies.map(|row| row.body.len()).sum::<usize>();
+        for (wanted, rows, with_body) in [(needs.keys, keys, false), (needs.keys_with_bodies, keys_with_bodies, true)] {
+            for (key, row) in wanted.into_iter().zip(rows) {
+                if let Some(row) = row {
+                    self.take_in(row, with_body);
+                }
+                let there = self.desk.by_key(&key).is_some_and(|slot| !with_body || self.desk[slot].body.is_some());
+                if !there && with_body {
+                    self.pending.absent_bodies.insert(key.clone());
+                }
+                if !there {
+                    self.pending.absent_keys.insert(key);
+                }
+            }
+        }
+        let by_position =
+            [(needs.positions, positions, false), (needs.positions_with_bodies, positions_with_bodies, true)];
+        for (wanted, rows, with_body) in by_position {
+            for (position, row) in wanted.into_iter().zip(rows) {
+                if let Some(row) = row {
+                    self.take_in(row, with_body);
+                }
+                // The store may show a row that is removed here.
+                if self.desk.by_seq(position.seq).is_none() {
+                    self.pending.absent_positions.insert(position);
+                }
+            }
+        }
+        let (mut scans, mut finds) = (scans.into_iter(), finds.into_iter());
+        let mut on_desk: Vec<Row> = Vec::new();
+        if scans.len() + finds.len() > 0 {
+            for page in self.pending.pages() {
+                let rows = match page.wanted {
+                    Wanted::Scan(_) => scans.next(),
+                    Wanted::Find(_) => finds.next(),
+                };
+                page.rows = rows.expect("each page that was asked for came");
+            }
+            let worked_on = self.pending.kept.iter().map(|(_, _, page)| page).chain(&self.pending.jobs);
+            on_desk.extend(worked_on.flat_map(|page| page.rows.iter().cloned()));
+        }
+        for row in on_desk {
+            self.take_in(row, false);
+        }
+        self.rows_needed()
+    }
+
+    /// Puts a row from the store on the desk.
+    pub(super) fn take_in(&mut self, row: Row, with_body: bool) {
+        let Some(topic) = self.directory.topic_index(row.key.topic()) else {
+            assert!(self.desk.knows(&row.key), "{:?} has a topic, or was deleted with it", row.key);
+            return;
+        };
+        if let Some(slot) = self.desk.supply(row, topic, with_body) {
+            let ready_in = self.find_ready(slot);
+            self.desk[slot].ready_in = ready_in;
+        }
+    }
+
+    /// The queue in whose ready set a row stands. It is where the row would go now, unless what its topic
+    /// feeds has changed since it fired: then it is one of those that were fed before.
+    fn find_ready(&self, slot: Slot) -> Option<QueueIndex> {
+        let row = &self.desk[slot];
+        if !row.is_waiting() || row.at > self.now {
+            return None;
+        }
+        let (priority, position) = (row.state.priority, row.position());
+        let holds = |index: &QueueIndex| self.directory.queue(*index).holds(priority, position);
+        if let Some(queue) = &row.state.queue {
+            return self.directory.queue_index(queue).filter(holds);
+        }
+        let likely = match self.directory.route(row.topic, row.state.routing()).0 {
+            Route::To(queue) | Route::Detained { queue, .. } => Some(queue),
+            // A delivery whose queue was deleted stays one delivery.
+            Route::ToSeveral(queues) if row.is_part() => queues.first().copied(),
+            Route::Nowhere | Route::ToSeveral(_) => None,
+        };
+        likely.filter(holds).or_else(|| self.directory.fed_before(row.topic).find(holds))
+    }
+
+    fn collect_expired(&mut self) {
+        let is_any = self.expiries.first().is_some_and(|(at, _)| *at <= self.now);
+        let most = if is_any { self.expiries_allowed() } else { 0 };
+        while self.pending.doomed.len() < most {
+            let Some((at, position)) = self.expiries.first().copied().filter(|(at, _)| *at <= self.now) else { break };
+            self.expiries.remove(&(at, position));
+            self.pending.doomed.push(Doomed { position, reason: Reason::Expired, pushed_from: None });
+        }
+    }
+}
