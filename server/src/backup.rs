@@ -9,14 +9,13 @@ use clap::Args;
 use serde_json::json;
 
 use crate::cli::print;
-use crate::commands::counted;
-use crate::config::of_server;
+use crate::config::{Config, of_server};
 use crate::failure::Failure;
 use crate::private_file::replace;
+use crate::stores::{Copied, Storage, chosen};
 
 /// What is in a data directory beside the store.
 const FILES: [&str; 2] = ["secret", "tokens.toml"];
-const STORE: &str = "almanac";
 
 /// Copy the data of a server as it is at one moment, also while it runs.
 ///
@@ -51,36 +50,37 @@ struct Whose {
 }
 
 impl Whose {
-    fn data(self) -> Result<PathBuf, Failure> {
-        Ok(of_server(self.config, self.data)?.data)
+    fn settings(self) -> Result<Config, Failure> {
+        of_server(self.config, self.data)
     }
 }
 
 impl BackupArgs {
     /// Does it.
     pub fn run(self, json: bool) -> Result<(), Failure> {
-        let (data, to) = (self.whose.data()?, self.directory);
-        copy(&data, &to, "backed up", json)
+        let config = self.whose.settings()?;
+        copy(chosen(&config), &config.data, &self.directory, "backed up", json)
     }
 }
 
 impl RestoreArgs {
     /// Does it.
     pub fn run(self, json: bool) -> Result<(), Failure> {
-        let (data, from) = (self.whose.data()?, self.directory);
-        if data.join(STORE).exists() {
+        let config = self.whose.settings()?;
+        let storage = chosen(&config);
+        if storage.is_in(&config.data) {
             return Err(Failure::Failed(format!(
                 "there is a store in {} already: move it away first, so that nothing is lost by mistake",
-                data.display()
+                config.data.display()
             )));
         }
-        copy(&from, &data, "restored", json)
+        copy(storage, &self.directory, &config.data, "restored", json)
     }
 }
 
-/// Copies a data directory. What is linked is never written to again, so neither can spoil the other.
-fn copy(from: &Path, to: &Path, verb: &str, json: bool) -> Result<(), Failure> {
-    let done = punctual_almanac::backup(&from.join(STORE), &to.join(STORE)).map_err(Failure::failed)?;
+/// Copies a data directory.
+fn copy(storage: &dyn Storage, from: &Path, to: &Path, verb: &str, json: bool) -> Result<(), Failure> {
+    let Copied { words, numbers } = storage.copy(from, to)?;
     for name in FILES {
         let failed = |error: io::Error| Failure::Failed(format!("{name} cannot be copied: {error}"));
         match fs::read(from.join(name)) {
@@ -89,18 +89,12 @@ fn copy(from: &Path, to: &Path, verb: &str, json: bool) -> Result<(), Failure> {
             Err(error) => return Err(failed(error)),
         }
     }
-    let (runs, linked, copied) = (done.runs, done.linked, done.copied);
     if json {
-        let place = to.display().to_string();
-        return print(&format!(
-            "{}\n",
-            json!({ "directory": place, "runs": runs, "linked": linked, "copied_bytes": copied })
-        ));
+        let mut line = json!({ "directory": to.display().to_string() });
+        for (name, number) in numbers {
+            line[name] = number;
+        }
+        return print(&format!("{line}\n"));
     }
-    print(&format!(
-        "{verb} {} to {}: {} ({linked} of them linked), {copied} bytes copied\n",
-        from.display(),
-        to.display(),
-        counted(runs as u64, "run"),
-    ))
+    print(&format!("{verb} {} to {}: {words}\n", from.display(), to.display()))
 }

@@ -37,13 +37,13 @@ impl Certificate {
         Ok(())
     }
 
-    /// How doors speak TLS with it.
-    pub fn server_config(self: &Arc<Certificate>) -> Result<Arc<ServerConfig>, Failure> {
+    /// How a door speaks TLS with it; the protocols are those that it speaks inside.
+    pub fn server_config(self: &Arc<Certificate>, protocols: &[&str]) -> Result<Arc<ServerConfig>, Failure> {
         let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
         let builder = builder.with_safe_default_protocol_versions().map_err(Failure::failed)?;
         let mut config =
             builder.with_no_client_auth().with_cert_resolver(Arc::clone(self) as Arc<dyn ResolvesServerCert>);
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        config.alpn_protocols = protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
         Ok(Arc::new(config))
     }
 }

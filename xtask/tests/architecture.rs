@@ -47,6 +47,13 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
+/// All files of Rust that are there, as git names them.
+fn sources() -> Vec<String> {
+    let output = Command::new("git").args(["ls-files", "*.rs"]).current_dir(root()).output().unwrap();
+    let files = String::from_utf8(output.stdout).unwrap();
+    files.lines().filter(|file| root().join(file).exists()).map(str::to_owned).collect()
+}
+
 /// Each of our crates with what it is built from, tests left out.
 fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
     let output = Command::new(env!("CARGO"))
@@ -82,6 +89,28 @@ fn our_crates_depend_on_each_other_only_as_allowed() {
 }
 
 #[test]
+fn only_binaries_name_a_store() {
+    let dependencies = dependencies();
+    for (name, edges) in dependencies.iter().filter(|(name, _)| !["punctual", "punctual-sim"].contains(&name.as_str()))
+    {
+        for store in ["punctual-almanac", "punctual-memory"] {
+            assert!(!edges.contains(store), "{name} must work with any store, and names {store}");
+        }
+    }
+}
+
+#[test]
+fn the_server_names_a_door_or_a_store_in_one_place() {
+    let places = [("punctual_beanstalk", "doors/beanstalk.rs"), ("punctual_almanac", "stores/almanac/")];
+    for file in sources().iter().filter_map(|file| file.strip_prefix("server/src/")) {
+        let text = fs::read_to_string(root().join("server/src").join(file)).unwrap();
+        for (name, place) in places {
+            assert!(file.starts_with(place) || !text.contains(name), "{file} names {name}, which belongs to {place}");
+        }
+    }
+}
+
+#[test]
 fn the_pure_crates_are_built_from_pure_crates() {
     let dependencies = dependencies();
     for (name, allowed) in PURE {
@@ -101,10 +130,8 @@ fn the_linter_bans_clocks_threads_and_files_in_the_pure_crates() {
 
 #[test]
 fn source_files_say_what_they_are_and_can_be_read_in_one_go() {
-    let output = Command::new("git").args(["ls-files", "*.rs"]).current_dir(root()).output().unwrap();
-    let files = String::from_utf8(output.stdout).unwrap();
     let mut seen = 0;
-    for file in files.lines().map(|file| root().join(file)).filter(|file| file.exists()) {
+    for file in sources().iter().map(|file| root().join(file)) {
         let name = file.file_stem().unwrap().to_str().unwrap();
         let vague = ["common", "utils", "util", "helpers", "helper", "manager", "misc"];
         assert!(!vague.contains(&name), "{}: name what it holds", file.display());

@@ -138,30 +138,9 @@ impl Loading {
         }
     }
 
-    /// What each setting allows by itself, and what they must have in common.
+    /// What a setting's type does not say, and what settings must have in common.
     fn check(&mut self) {
         let config = self.config.clone();
-        let at_least_one = [
-            ("node.shards", usize::from(config.node.shards)),
-            ("node.inbox", config.node.inbox),
-            ("http.headers", config.http.headers),
-            ("http.connections", config.http.connections),
-            ("http.batch", config.http.batch),
-            ("beanstalk.connections", config.beanstalk.connections),
-            ("beanstalk.batch", config.beanstalk.batch),
-        ];
-        for (name, number) in at_least_one {
-            self.demand(number > 0, name, "0 is too few: write 1 or more");
-        }
-        let times = [
-            ("http.header_time", config.http.header_time),
-            ("http.body_time", config.http.body_time),
-            ("beanstalk.unread_time", config.beanstalk.unread_time),
-            ("archive.every", config.archive.every),
-        ];
-        for (name, time) in times {
-            self.demand(time.0 > 0, name, "no time at all is too little: write a time such as 10s");
-        }
         self.demand(!config.listen.is_empty(), "listen", "the list is empty: name at least one address");
         let (store, http) = (&config.store, &config.http);
         self.demand(store.memory >= Size(1 << 20), "store.memory", "it is too small to work with: write 1MiB or more");

@@ -30,4 +30,4 @@ pub use flags::Overrides;
 pub use load::{Effective, Sources, load, of_server};
 pub use problem::nearest;
 pub use settings::Config;
-pub use value::{Address, LogFormat};
+pub use value::{Address, LogFormat, Synced};

@@ -1,14 +1,14 @@
 //! Every setting of the server, once. Its variable, its flag, its place in a file, its documentation and its
 //! line in `punctual config` follow from this list; `common` ones are shown by `punctual serve -h`.
 
+use std::num::{NonZeroU16, NonZeroUsize};
 use std::path::PathBuf;
 
-use punctual_almanac::Sync;
 use punctual_core::Name;
 use punctual_wire::Span;
 
 use super::table::{Setting, settings};
-use super::value::{Address, FileMode, Given, HostName, LogFormat, Ratio, Reads, Size};
+use super::value::{Address, FileMode, Given, HostName, LogFormat, Period, Ratio, Reads, Size, Synced};
 
 settings! {
     {
@@ -27,9 +27,9 @@ settings! {
         name: Name = "node-1";
         /// Into how many shards tasks are divided, each on a thread of its own. One is enough for most and keeps the
         /// order within a queue strict. It is noted at the first start and cannot be changed after that.
-        shards: u16 = "1";
+        shards: NonZeroU16 = "1";
         /// How many requests may wait for each shard before more are refused as overload.
-        inbox: usize = "16384";
+        inbox: NonZeroUsize = "16384";
         /// How many bytes of answers may be under way together: tasks, lists and deliveries that clients have yet to read.
         /// What does not fit is refused as overload, be it a list or a long task that is looked at, and consumers get
         /// one short delivery at a time. One answer has at most 8 MiB of bodies as they are written, or a single one.
@@ -52,7 +52,7 @@ settings! {
         journal: Size = "128MiB";
         /// When a commit is on disk: `always` before it is confirmed, or within this time after it. With a time a power
         /// loss takes what was confirmed in that time; a process that is killed loses nothing either way.
-        sync: Sync = "always", common;
+        sync: Synced = "always", common;
         /// How much room on the disk is kept for acknowledging and cancelling when it is full.
         reserve: Size = "32MiB";
     }
@@ -76,19 +76,19 @@ settings! {
         /// The largest body of a request, unpacked.
         request_size: Size = "16MiB";
         /// The most header lines of a request.
-        headers: usize = "64";
+        headers: NonZeroUsize = "64";
         /// The largest head of a request.
         header_size: Size = "32KiB";
         /// How long a request's head may take to arrive; also how long a connection may be idle.
-        header_time: Span = "30s";
+        header_time: Period = "30s";
         /// How long a request's body may take to arrive, and how long a client may leave an answer unread.
-        body_time: Span = "30s";
+        body_time: Period = "30s";
         /// How long a consumer may wait for deliveries in one request.
         wait: Span = "5m";
         /// How many connections there may be at once, for each address. Further ones wait.
-        connections: usize = "10000";
+        connections: NonZeroUsize = "10000";
         /// How many tasks, actions or deliveries one request may have.
-        batch: usize = "10000";
+        batch: NonZeroUsize = "10000";
     }
 
     /// The beanstalk door: the protocol of beanstalkd 1.12, for its clients. See docs/beanstalk.md.
@@ -100,11 +100,11 @@ settings! {
         /// neither tokens nor encryption: everybody who reaches it may put, take and remove jobs.
         open: bool = "false";
         /// How many connections there may be at once. Further ones wait.
-        connections: usize = "10000";
+        connections: NonZeroUsize = "10000";
         /// How many commands of one connection are carried out together.
-        batch: usize = "1024";
+        batch: NonZeroUsize = "1024";
         /// How long a client may leave an answer unread.
-        unread_time: Span = "30s";
+        unread_time: Period = "30s";
     }
 
     /// Sockets that are files, of addresses that begin with `unix:`. They are made at the start, also in place of one that
@@ -139,7 +139,7 @@ settings! {
         /// kept it in the history for its time. One file a month, JSON lines packed with zstd.
         directory: Option<PathBuf> = "", common;
         /// How often finished tasks are looked for.
-        every: Span = "10s";
+        every: Period = "10s";
     }
 
     /// The log, on standard error.

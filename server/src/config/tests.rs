@@ -6,14 +6,13 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use punctual_almanac::Sync;
 use punctual_wire::Span;
 use tempfile::TempDir;
 
 use super::problem::Problems;
 use super::settings::SETTINGS;
 use super::table::Setting;
-use super::value::{Given, Size};
+use super::value::{Given, Size, Synced};
 use super::{Config, Effective, Overrides, Sources, load, markdown};
 
 /// A place for a configuration file.
@@ -64,25 +63,6 @@ fn every_default_can_be_read() {
 }
 
 #[test]
-fn the_limits_of_the_door_are_its_own_defaults() {
-    let (config, limits) = (Config::default(), punctual_http::Limits::default());
-    assert_eq!(config.http.request_size.as_usize(), limits.request_bytes);
-    assert_eq!((config.http.headers, config.http.header_size.as_usize()), (limits.headers, limits.header_bytes));
-    assert_eq!(config.http.header_time.as_duration(), limits.header_time);
-    assert_eq!(config.http.body_time.as_duration(), limits.body_time);
-    assert_eq!(config.http.wait.as_duration(), limits.wait);
-    assert_eq!((config.http.connections, config.http.batch), (limits.connections, limits.batch));
-}
-
-#[test]
-fn the_defaults_of_the_store_are_its_own() {
-    let (config, store) = (Config::default(), punctual_almanac::Config::default());
-    assert_eq!(config.store.memory.as_usize(), store.memory);
-    assert_eq!((config.store.journal.0, config.store.reserve.0), (store.journal, store.reserve));
-    assert_eq!(config.store.sync, store.sync);
-}
-
-#[test]
 fn variables_and_flags_differ_from_setting_to_setting() {
     let variables: BTreeSet<String> = SETTINGS.iter().map(Setting::variable).collect();
     let flags: BTreeSet<String> = SETTINGS.iter().map(Setting::flag).collect();
@@ -118,7 +98,7 @@ fn values_may_be_written_as_toml_or_as_text() {
     ];
     assert_eq!(toml.config, loaded("", &environment, &[]).config);
     assert_eq!(loaded("http.wait = \"90s\"", &[], &[]).config.http.wait, Span(90_000));
-    assert_eq!(loaded("[store]\nsync = \"100ms\"", &[], &[]).config.store.sync, Sync::Every(Span(100).as_duration()));
+    assert_eq!(loaded("[store]\nsync = \"100ms\"", &[], &[]).config.store.sync, Synced::Within(Span(100)));
 }
 
 #[test]

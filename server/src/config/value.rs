@@ -5,10 +5,11 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::num::{NonZeroU16, NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
 
-use punctual_almanac::Sync;
 use punctual_core::Name;
 use punctual_wire::Span;
 use toml_edit::{Array, Value};
@@ -89,6 +90,25 @@ impl fmt::Display for Size {
     }
 }
 
+/// A length of time that is not nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Period(Span);
+
+impl Period {
+    pub fn as_duration(self) -> Duration {
+        self.0.as_duration()
+    }
+}
+
+/// When a commit is on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Synced {
+    /// Before it is confirmed.
+    Always,
+    /// Within this time after it was confirmed.
+    Within(Span),
+}
+
 /// A share between 0 and 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ratio(pub f64);
@@ -142,15 +162,16 @@ macro_rules! reads_text {
 
 reads_text! {
     Size, "a size", |text| text.parse(), |size| size.to_string().into();
-    Span, "a length of time", |text| text.parse().map_err(|error: punctual_wire::BadSpan| error.to_string()),
-        |span| span.to_string().into();
+    Span, "a length of time", read_span, |span| span.to_string().into();
+    Period, "a length of time", read_period, |period| period.0.to_string().into();
     bool, "true or false", read_bool, |truth| (*truth).into();
-    u16, "a number", read_number, |number| i64::from(*number).into();
+    NonZeroU16, "a number", read_count, |number| i64::from(number.get()).into();
+    NonZeroUsize, "a number", read_count, |number| i64::try_from(number.get()).unwrap_or(i64::MAX).into();
     usize, "a number", read_number, |number| i64::try_from(*number).unwrap_or(i64::MAX).into();
     String, "a text", |text| Ok(text.to_owned()), |text| text.as_str().into();
     PathBuf, "a path", read_path, |path| path.display().to_string().into();
     Name, "a name", |text| Name::new(text).map_err(|error| error.to_string()), |name| name.as_str().into();
-    Sync, "`always` or a length of time", read_sync, show_sync;
+    Synced, "`always` or a length of time", read_sync, show_sync;
     Ratio, "a number from 0 to 1", read_ratio, |ratio| ratio.0.into();
     Address, "an address", read_address, |address| address.to_string().into();
     HostName, "a name", read_host, |host| host.0.as_str().into();
@@ -223,6 +244,23 @@ fn read_number<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
     T::try_from(number).map_err(|_| format!("{number} is too large here"))
 }
 
+/// A number that is not 0.
+fn read_count<T: TryFrom<NonZeroU64>>(text: &str) -> Result<T, String> {
+    let number = NonZeroU64::new(read_number(text)?).ok_or("0 is too few: write 1 or more")?;
+    T::try_from(number).map_err(|_| format!("{number} is too large here"))
+}
+
+fn read_span(text: &str) -> Result<Span, String> {
+    text.parse().map_err(|error: punctual_wire::BadSpan| error.to_string())
+}
+
+fn read_period(text: &str) -> Result<Period, String> {
+    match read_span(text)? {
+        Span(0) => Err("no time at all is too little: write a time such as 10s".into()),
+        span => Ok(Period(span)),
+    }
+}
+
 fn read_bool(text: &str) -> Result<bool, String> {
     text.parse().map_err(|_| format!("{text:?} is neither true nor false: write one of them"))
 }
@@ -237,23 +275,23 @@ fn read_path(text: &str) -> Result<PathBuf, String> {
     if text.is_empty() { Err("the path is empty: name a file or directory".into()) } else { Ok(text.into()) }
 }
 
-fn read_sync(text: &str) -> Result<Sync, String> {
+fn read_sync(text: &str) -> Result<Synced, String> {
     if text == "always" {
-        return Ok(Sync::Always);
+        return Ok(Synced::Always);
     }
     match text.parse::<Span>() {
         Ok(Span(0)) => Err("0 is no time to sync in: write always, or a time such as 100ms".into()),
-        Ok(span) => Ok(Sync::Every(span.as_duration())),
+        Ok(span) => Ok(Synced::Within(span)),
         Err(_) => {
             Err(format!("{text:?} is neither `always` nor a length of time: write always, or a time such as 100ms"))
         }
     }
 }
 
-fn show_sync(sync: &Sync) -> Value {
+fn show_sync(sync: &Synced) -> Value {
     match sync {
-        Sync::Always => "always".into(),
-        Sync::Every(time) => Span::from(*time).to_string().into(),
+        Synced::Always => "always".into(),
+        Synced::Within(time) => time.to_string().into(),
     }
 }
 

@@ -6,46 +6,48 @@ mod page;
 mod shown;
 mod snapshot;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use punctual_almanac::Almanac;
-use punctual_beanstalk::counters::Counters;
 use punctual_core::{Name, QueueView, Scope, TopicView};
 use punctual_http::{Exposition, MetricsSource};
 use punctual_node::{DoubtingClock, Error, Handle};
 
+use crate::stores::OpenStore;
+pub use page::{MetricsPage, Series, Unit};
 use shown::Shown;
 use snapshot::Snapshot;
+
+/// Writes the numbers of a part of the server.
+pub type Meter = Box<dyn Fn(&mut MetricsPage) + Send + Sync>;
 
 /// Where the numbers come from.
 pub struct Metrics {
     handle: Handle,
     clock: Arc<DoubtingClock>,
-    almanac: Arc<Almanac>,
-    /// What the beanstalk door counts, if it is open.
-    beanstalk: Option<Arc<Counters>>,
+    store: Arc<dyn OpenStore>,
+    /// What doors count. One of them shows these numbers, so they come to be before any door.
+    doors: OnceLock<Vec<Meter>>,
     /// Which topics and queues are shown by name.
     topics: Mutex<Shown>,
     queues: Mutex<Shown>,
 }
 
 impl Metrics {
-    /// The numbers of a node, its store and its beanstalk door, with at most so many topics and queues by name.
-    pub fn new(
-        handle: Handle,
-        clock: Arc<DoubtingClock>,
-        almanac: Arc<Almanac>,
-        beanstalk: Option<Arc<Counters>>,
-        most: usize,
-    ) -> Arc<Metrics> {
+    /// The numbers of a node and its store, with at most so many topics and queues by name.
+    pub fn new(handle: Handle, clock: Arc<DoubtingClock>, store: Arc<dyn OpenStore>, most: usize) -> Arc<Metrics> {
         Arc::new(Metrics {
             handle,
             clock,
-            almanac,
-            beanstalk,
+            store,
+            doors: OnceLock::new(),
             topics: Mutex::new(Shown::new(most)),
             queues: Mutex::new(Shown::new(most)),
         })
+    }
+
+    /// Shows what doors count, too. They are opened once.
+    pub fn show_doors(&self, meters: Vec<Meter>) {
+        _ = self.doors.set(meters);
     }
 
     /// The same as what the door calls.
@@ -71,8 +73,8 @@ impl Metrics {
             hardship: self.handle.hardship(),
             now: self.handle.now(),
             clock_steps: self.clock.steps(),
-            usage: self.almanac.usage(),
-            beanstalk: self.beanstalk.clone(),
+            store: &*self.store,
+            doors: self.doors.get().map_or(&[], Vec::as_slice),
             total: total.unwrap_or_default(),
             stats: self.handle.stats(),
             topics: topics.into_iter().map(|topic| topic.counts).zip(happened).collect(),

@@ -1,29 +1,24 @@
 //! All numbers at one instant, and how they are written.
 
-use std::sync::Arc;
-
-use punctual_almanac::Usage;
-use punctual_beanstalk::answer::Word;
-use punctual_beanstalk::counters::Counters;
-use punctual_beanstalk::kind::Kind;
 use punctual_core::store::Hardship;
 use punctual_core::{Name, QueueView, Reason, Timestamp, TopicCounts, Total};
 use punctual_http::Exposition;
 use punctual_node::{Buckets, Happened, Stats, Timing};
 
+use super::Meter;
 use super::page::{MetricsPage, Series, Unit};
 use super::shown::OTHER;
+use crate::stores::OpenStore;
 
 /// All numbers at one instant.
-#[derive(Debug)]
-pub struct Snapshot {
+pub struct Snapshot<'a> {
     pub is_ready: bool,
     pub hardship: Option<Hardship>,
     pub now: Timestamp,
     /// Forward, and back.
     pub clock_steps: (u64, u64),
-    pub usage: Usage,
-    pub beanstalk: Option<Arc<Counters>>,
+    pub store: &'a dyn OpenStore,
+    pub doors: &'a [Meter],
     pub total: Total,
     pub stats: Stats,
     /// The topics that are shown by name.
@@ -34,7 +29,7 @@ pub struct Snapshot {
 
 const MICROS: f64 = 1e-6;
 
-impl Snapshot {
+impl Snapshot<'_> {
     /// All of them; without those of the node as a whole, what is counted by topic and queue.
     pub fn text(&self, format: Exposition, is_whole: bool) -> String {
         let mut page = MetricsPage::new(format);
@@ -45,9 +40,9 @@ impl Snapshot {
         self.happenings(&mut page);
         if is_whole {
             self.work(&mut page);
-            self.store(&mut page);
+            self.store.meter(&mut page);
             self.archive(&mut page);
-            self.beanstalk(&mut page);
+            self.doors.iter().for_each(|meter| meter(&mut page));
         }
         page.into_text()
     }
@@ -179,30 +174,9 @@ impl Snapshot {
         let about = "Requests that wait to be looked at, by shard.";
         page.gauges("inbox_requests", about, None, ["shard"], &inboxes.collect());
     }
-
-    fn store(&self, page: &mut MetricsPage) {
-        let usage = &self.usage;
-        let parts = |parts: &[(&str, u64)]| parts.iter().map(|(part, bytes)| ([(*part).to_owned()], *bytes)).collect();
-        let memory: Series<1> = parts(&[
-            ("recent", usage.recent_bytes as u64),
-            ("keys", usage.key_bytes as u64),
-            ("blocks", usage.block_bytes as u64),
-        ]);
-        page.gauges("store_memory", "Memory of the store, by what it is for.", Some(Unit::Bytes), ["part"], &memory);
-        let disk: Series<1> = parts(&[("runs", usage.run_bytes), ("journal", usage.journal_bytes)]);
-        page.gauges("store_disk", "Disk space of the store, by what it is for.", Some(Unit::Bytes), ["part"], &disk);
-        page.gauge("store_runs", "Runs of the store.", None, usage.runs as u64);
-        page.gauge("store_run_rows", "Living rows in runs of the store.", None, usage.rows_in_runs);
-        page.gauge(
-            "store_free_segments",
-            "Segments of the journal that are ready to be written over.",
-            None,
-            usage.free_segments as u64,
-        );
-    }
 }
 
-impl Snapshot {
+impl Snapshot<'_> {
     fn archive(&self, page: &mut MetricsPage) {
         let Some(archive) = &self.stats.archive else { return };
         page.counter("archived_tasks", "Finished tasks that the archive has taken.", archive.archived);
@@ -213,24 +187,6 @@ impl Snapshot {
             None,
             u64::from(archive.last_error.is_some()),
         );
-    }
-}
-
-impl Snapshot {
-    fn beanstalk(&self, page: &mut MetricsPage) {
-        let Some(counters) = &self.beanstalk else { return };
-        let connections = counters.connections();
-        let states = [("open", connections.current), ("waiting", connections.waiting)];
-        let connections = states.map(|(state, count)| ([state.to_owned()], count));
-        let about = "Connections to the beanstalk door: all that are open, and those of them that wait for a job.";
-        page.gauges("beanstalk_connections", about, None, ["state"], &connections.into());
-        let counts = counters.commands();
-        let kinds = Kind::SHOWN.into_iter().chain(Kind::HIDDEN);
-        let commands = kinds.map(|kind| ([kind.name().to_owned()], counts[kind as usize])).collect();
-        page.counters("beanstalk_commands", "Commands at the beanstalk door.", ["command"], &commands);
-        let errors = Word::ERRORS.map(|word| ([word.line().trim_end().to_owned()], counters.answers(word)));
-        let about = "Answers of the beanstalk door that say what went wrong.";
-        page.counters("beanstalk_errors", about, ["answer"], &errors.into());
     }
 }
 

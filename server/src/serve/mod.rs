@@ -8,12 +8,8 @@
 //! early waits in the socket's line. **Invariant**: the store closes last, when nobody can use it any more.
 
 mod banner;
-mod beanstalk;
-mod data;
 mod in_force;
-mod open_files;
 mod signals;
-mod sockets;
 mod supervisor;
 
 use std::process::ExitCode;
@@ -21,27 +17,25 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use punctual_almanac::Almanac;
-use punctual_beanstalk::Door;
+use punctual_core::store::Store;
 use punctual_core::{Clock, ClockStep, ShardConfig, StepFate};
-use punctual_http::{App, Hosts};
 use punctual_node::{DoubtingClock, Node, NodeConfig};
 use punctual_wire::Time;
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::watch;
 
 use crate::archive::Archivist;
 use crate::config::{Config, Effective, LogFormat};
+use crate::data::DataDirectory;
+use crate::doors::{self, Ends, Inside, OpenDoors};
 use crate::failure::Failure;
 use crate::logs;
 use crate::metrics::Metrics;
+use crate::stores::{self, Opening};
 use crate::tls::Certificate;
 use crate::trace::Export;
-use data::DataDirectory;
 use in_force::InForce;
 use signals::Signals;
-use sockets::Socket;
-use supervisor::{BeanstalkDoor, Stop, Supervisor};
+use supervisor::{Stop, Supervisor};
 
 /// How long work that was left behind in the runtime may take to end.
 const LEFTOVERS: Duration = Duration::from_secs(1);
@@ -64,85 +58,56 @@ pub fn run(effective: &Effective, force_open: bool) -> ExitCode {
 fn serve(effective: &Effective, force_open: bool, export: Option<Export>) -> Result<(), Failure> {
     let config = &effective.config;
     let runtime = runtime(config)?;
-    open_files::allow(config);
+    let doorways = doors::all(config);
+    doors::allow_open_files(&doorways);
     // A signal that comes while things are being opened counts as soon as they are.
     let signals = runtime.block_on(async { Signals::new() })?;
 
     let tokens = InForce::read(config)?;
     let access = Arc::clone(tokens.access());
     let certificate = Certificate::from(config)?;
-    let sockets = sockets::bind(config, !access.is_open(), &runtime)?;
-    let beanstalk = sockets::bind_beanstalk(config, !access.is_open(), &runtime)?;
+    let bound = doors::bind(doorways, config, !access.is_open(), &runtime)?;
 
     if let Some(export) = export {
         runtime.spawn(export.run());
     }
     let data = DataDirectory::open(&config.data)?;
     let clock = Arc::new(clock(config));
-    let almanac = Arc::new(data.open_almanac(config, Arc::clone(&clock) as _, force_open)?);
-    let node = start_node(config, &almanac, Arc::clone(&clock) as _)?;
+    let opening = Opening { config, data: &data, clock: Arc::clone(&clock) as _, is_forced: force_open };
+    let store = stores::chosen(config).open(&opening)?;
+    let node = start_node(config, Arc::clone(&store) as _, Arc::clone(&clock) as _)?;
 
-    let beanstalk = match beanstalk {
-        Some(socket) => Some((socket, Arc::new(beanstalk::door(config, node.handle())?))),
-        None => None,
-    };
-    let door = beanstalk.as_ref().map(|(_, door)| Arc::clone(door));
-    let counters = door.as_ref().map(|door| Arc::clone(door.counters()));
-    let metrics = Metrics::new(node.handle(), clock, Arc::clone(&almanac), counters, config.metrics.topics);
-    let app = App {
+    let inside = Inside {
+        config,
         handle: node.handle(),
-        access,
+        access: Arc::clone(&access),
         secret: data.secret()?,
-        limits: limits(config),
-        hosts: Hosts::new(config.http.hosts.iter().flatten().map(|host| host.0.clone())),
-        version: env!("CARGO_PKG_VERSION"),
-        metrics: metrics.into_source(),
-        store_size: data::measure(&almanac),
+        certificate: certificate.clone(),
+        metrics: Metrics::new(node.handle(), clock, Arc::clone(&store), config.metrics.topics),
+        store: Arc::clone(&store),
     };
-    let stop_beanstalk = watch::Sender::new(false);
-    let beanstalk_door =
-        door.map(|door| BeanstalkDoor { door, is_open_to_all: config.beanstalk.open, stop: stop_beanstalk.clone() });
-    let mut supervisor =
-        Supervisor { handle: node.handle(), tokens, certificate: certificate.clone(), beanstalk: beanstalk_door };
+    let doors = OpenDoors::open(bound, inside)?;
+    let mut supervisor = Supervisor { handle: node.handle(), tokens, certificate, doors };
     // Opening a store may take long, and a token that is made meanwhile counts from the first request on.
     supervisor.look_at_tokens();
-    let addresses: Vec<String> = sockets.iter().map(|socket| socket.endpoint.to_string()).collect();
-    tracing::info!(version = app.version, addresses = addresses.join(","), store = %almanac, "started");
-    banner::show(effective, &sockets, beanstalk.as_ref().map(|(socket, _)| socket), &almanac, &app.access);
-    let doors = Doors { sockets, certificate, app, beanstalk, stop_beanstalk };
-    runtime.block_on(live(doors, node, supervisor, signals))?;
+    let (version, addresses) = (env!("CARGO_PKG_VERSION"), supervisor.doors.addresses());
+    tracing::info!(version, addresses, %store, "started");
+    banner::show(effective, &supervisor.doors, &*store, &access);
+    runtime.block_on(live(node, supervisor, signals))?;
     runtime.shutdown_timeout(LEFTOVERS);
-    match Arc::into_inner(almanac) {
-        Some(almanac) => drop(almanac),
-        None => tracing::warn!("somebody still holds the store; it is left as after a crash, which loses nothing"),
+    if Arc::strong_count(&store) > 1 {
+        tracing::warn!("somebody still holds the store; it is left as after a crash, which loses nothing");
     }
+    drop(store);
     tracing::info!("stopped: everything that was confirmed is on disk");
     Ok(())
 }
 
-/// All ways in.
-struct Doors {
-    sockets: Vec<Socket>,
-    certificate: Option<Arc<Certificate>>,
-    app: App,
-    beanstalk: Option<(Socket, Arc<Door>)>,
-    /// Closes the beanstalk door, which may be before all others.
-    stop_beanstalk: watch::Sender<bool>,
-}
-
 /// Serves until there is a reason to stop, and stops in order.
-async fn live(doors: Doors, node: Node, supervisor: Supervisor, mut signals: Signals) -> Result<(), Failure> {
-    let Doors { sockets, certificate, app, beanstalk, stop_beanstalk } = doors;
-    let tls = certificate.map(|certificate| certificate.server_config()).transpose()?;
-    let (stop, stopped) = watch::channel(false);
-    let mut doors = Vec::new();
-    for socket in sockets {
-        doors.push(punctual_http::serve(socket.listener, tls.clone(), app.clone(), stopped.clone()));
-    }
-    drop(app);
-    let beanstalk =
-        beanstalk.map(|(socket, door)| punctual_beanstalk::serve(socket.listener, door, stop_beanstalk.subscribe()));
+async fn live(node: Node, mut supervisor: Supervisor, mut signals: Signals) -> Result<(), Failure> {
+    supervisor.doors.serve();
     let reason = supervisor.until_stopped(&mut signals).await;
+    let mut doors = supervisor.doors;
     match &reason {
         Stop::Signal(signal) => {
             tracing::info!(signal, "stopping: nobody is let in any more, waiting consumers are answered");
@@ -155,23 +120,12 @@ async fn live(doors: Doors, node: Node, supervisor: Supervisor, mut signals: Sig
         tracing::warn!(signal, "told to stop again: leaving at once; what was confirmed is on disk");
         std::process::exit(1);
     });
-    // The doors' tasks hold receivers as long as they live.
-    _ = stop.send(true);
-    stop_beanstalk.send_replace(true);
-    // What its connections hold goes back while the node still takes it.
-    if let Some(door) = beanstalk
-        && let Err(error) = door.await
-    {
-        tracing::error!(%error, "the beanstalk door did not close in order");
-    }
+    doors.close();
+    doors.end(Ends::BeforeTheNode).await;
     let stopping = tokio::task::spawn_blocking(move || node.stop());
     stopping.await.map_err(|error| Failure::Failed(format!("the node did not stop in order: {error}")))?;
     tracing::info!("all that was taken in is committed and answered; connections end");
-    for door in doors {
-        if let Err(error) = door.await {
-            tracing::error!(%error, "a door did not close in order");
-        }
-    }
+    doors.end(Ends::AfterTheNode).await;
     match reason {
         Stop::Signal(_) => Ok(()),
         Stop::Broken(why) => Err(Failure::Failed(why)),
@@ -215,15 +169,15 @@ fn clock(config: &Config) -> DoubtingClock {
     })
 }
 
-fn start_node(config: &Config, almanac: &Arc<Almanac>, clock: Arc<dyn Clock>) -> Result<Node, Failure> {
+fn start_node(config: &Config, store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Result<Node, Failure> {
     let mut seed = [0; 8];
     getrandom::fill(&mut seed)
         .map_err(|error| Failure::Failed(format!("the system gives no random numbers: {error}")))?;
     let mut shard = ShardConfig { create_on_use: config.tasks.create_on_use, ..ShardConfig::default() };
     shard.seed = u64::from_le_bytes(seed);
     shard.limits.body_bytes = config.tasks.max_body.as_usize();
-    let mut node = NodeConfig::new(config.node.name.clone()).shards(config.node.shards);
-    node.inbox = config.node.inbox;
+    let mut node = NodeConfig::new(config.node.name.clone()).shards(config.node.shards.get());
+    node.inbox = config.node.inbox.get();
     node.answers_bytes = config.node.answers.as_usize() as u64;
     // One of the threads may wait for the disk then.
     node.callers_step = threads(config) > 1;
@@ -232,19 +186,5 @@ fn start_node(config: &Config, almanac: &Arc<Almanac>, clock: Arc<dyn Clock>) ->
         node.archive_every = config.archive.every.as_duration();
     }
     node.shard = shard;
-    Node::start(node, Arc::clone(almanac) as _, clock).map_err(Failure::failed)
-}
-
-fn limits(config: &Config) -> punctual_http::Limits {
-    let http = &config.http;
-    punctual_http::Limits {
-        request_bytes: http.request_size.as_usize(),
-        headers: http.headers,
-        header_bytes: http.header_size.as_usize(),
-        header_time: http.header_time.as_duration(),
-        body_time: http.body_time.as_duration(),
-        wait: http.wait.as_duration(),
-        connections: http.connections,
-        batch: http.batch,
-    }
+    Node::start(node, store, clock).map_err(Failure::failed)
 }

@@ -18,7 +18,7 @@ pub enum Asked {
     Stop(&'static str),
     /// To read tokens and certificates again.
     Reload,
-    /// To take no more jobs at the beanstalk door.
+    /// To take no more jobs at doors that can be drained.
     Drain,
 }
 

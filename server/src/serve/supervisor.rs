@@ -3,13 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use punctual_beanstalk::Door;
 use punctual_node::Handle;
-use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::in_force::InForce;
 use super::signals::{Asked, Signals};
+use crate::doors::OpenDoors;
 use crate::tls::Certificate;
 
 /// How often the file of tokens and the node's health are looked at.
@@ -19,16 +18,7 @@ pub struct Supervisor {
     pub handle: Handle,
     pub tokens: InForce,
     pub certificate: Option<Arc<Certificate>>,
-    pub beanstalk: Option<BeanstalkDoor>,
-}
-
-/// The beanstalk door as the supervisor knows it.
-pub struct BeanstalkDoor {
-    pub door: Arc<Door>,
-    /// Whether it stays open where tokens are in force.
-    pub is_open_to_all: bool,
-    /// Closes it.
-    pub stop: watch::Sender<bool>,
+    pub doors: OpenDoors,
 }
 
 /// Why the server stops.
@@ -41,7 +31,7 @@ pub enum Stop {
 
 impl Supervisor {
     /// Does its rounds until there is a reason to stop.
-    pub async fn until_stopped(mut self, signals: &mut Signals) -> Stop {
+    pub async fn until_stopped(&mut self, signals: &mut Signals) -> Stop {
         let mut rounds = interval(ROUND);
         rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut is_well = true;
@@ -52,10 +42,10 @@ impl Supervisor {
                     Asked::Stop(signal) => return Stop::Signal(signal),
                     Asked::Reload => {
                         self.tokens.read_again();
-                        self.close_beanstalk();
+                        self.close_unguarded();
                         self.reload_certificate();
                     }
-                    Asked::Drain => self.drain(),
+                    Asked::Drain => self.doors.drain(),
                 },
                 why = self.handle.until_broken() => return Stop::Broken(why),
                 _ = rounds.tick() => {
@@ -67,34 +57,15 @@ impl Supervisor {
         }
     }
 
-    fn drain(&self) {
-        match &self.beanstalk {
-            Some(beanstalk) => {
-                beanstalk.door.drain();
-                tracing::info!("the beanstalk door takes no more jobs until the server is started again");
-            }
-            None => tracing::warn!("told to drain the beanstalk door, which is not open"),
-        }
-    }
-
     /// Lets what was done to the file of tokens count.
     pub fn look_at_tokens(&mut self) {
         self.tokens.look();
-        self.close_beanstalk();
+        self.close_unguarded();
     }
 
-    /// The protocol knows no tokens: where they are in force, the door would let in whom they keep out.
-    fn close_beanstalk(&self) {
-        let Some(beanstalk) = &self.beanstalk else { return };
-        if self.tokens.access().is_open() || beanstalk.is_open_to_all {
-            return;
-        }
-        let close = |is_closed: &mut bool| !std::mem::replace(is_closed, true);
-        if beanstalk.stop.send_if_modified(close) {
-            tracing::warn!(
-                "tokens are in force now, and the beanstalk protocol knows none: its door is closed, and whatever its \
-                 connections held is given back; start with --beanstalk-open if something else keeps strangers out"
-            );
+    fn close_unguarded(&self) {
+        if !self.tokens.access().is_open() {
+            self.doors.close_unguarded();
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! punctual-data/
-//!   almanac/      the store (docs/almanac.md)
+//!   almanac/      the store, if it is the embedded one (docs/almanac.md)
 //!   secret        32 bytes; leases that were given out before a restart stay good after it
 //!   tokens.toml   who is let in (server/src/tokens.rs)
 //! ```
@@ -11,13 +11,7 @@ use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use punctual_almanac::{Almanac, Directory, OpenError};
-use punctual_core::Clock;
-use punctual_wire::StoreSize;
-
-use crate::config::Config;
 use crate::failure::Failure;
 use crate::private_file::{narrow, replace};
 
@@ -37,38 +31,13 @@ impl DataDirectory {
         Ok(DataDirectory { path: path.to_owned() })
     }
 
-    /// Opens the store, or begins one. One that was there and is gone, or has lost confirmed tasks, is opened only
-    /// if `force` says so, and what is lost is logged.
-    pub fn open_almanac(&self, config: &Config, clock: Arc<dyn Clock>, force: bool) -> Result<Almanac, Failure> {
-        let place = self.path.join("almanac");
-        let disk = Directory::open(&place).map_err(|error| {
-            let place = place.display();
-            trouble(&format!("the store's directory {place} cannot be opened"), &error)
-        })?;
-        let defaults = punctual_almanac::Config::default();
-        let journal = config.store.journal.0;
-        let settings = punctual_almanac::Config {
-            memory: config.store.memory.as_usize(),
-            journal,
-            segment: defaults.segment.min(journal),
-            reserve: config.store.reserve.0,
-            sync: config.store.sync,
-            // The secret is made when there is a store, so where it is, there was one.
-            must_exist: self.path.join(SECRET).exists(),
-            accepts_loss: force,
-            ..defaults
-        };
-        let almanac = Almanac::open(Arc::new(disk), settings, clock).map_err(|error| match error {
-            OpenError::Io { what, error } => trouble(&what, &error),
-            error if error.is_loss() => Failure::Failed(format!(
-                "{error}. `punctual serve --force-open` goes on without what is lost, and says what that is"
-            )),
-            error => Failure::failed(error),
-        })?;
-        for loss in almanac.losses() {
-            tracing::error!(loss, "the store has lost confirmed tasks, and was told to go on without them");
-        }
-        Ok(almanac)
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether a server was started on it before: the secret is made when there is a store, so where it is, there was one.
+    pub fn was_used(&self) -> bool {
+        self.path.join(SECRET).exists()
     }
 
     /// What vouches for leases; made at the first start.
@@ -102,7 +71,7 @@ impl DataDirectory {
 }
 
 /// What the operating system refused, with what to do about it.
-fn trouble(what: &str, error: &io::Error) -> Failure {
+pub fn trouble(what: &str, error: &io::Error) -> Failure {
     let fix = match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             "; make room on the disk, or choose another one by --data"
@@ -112,14 +81,4 @@ fn trouble(what: &str, error: &io::Error) -> Failure {
         _ => "",
     };
     Failure::Failed(format!("{what}: {error}{fix}"))
-}
-
-/// Looks at what the store takes.
-pub fn measure(almanac: &Arc<Almanac>) -> Arc<dyn Fn() -> StoreSize + Send + Sync> {
-    let almanac = Arc::clone(almanac);
-    Arc::new(move || {
-        let usage = almanac.usage();
-        let memory = usage.recent_bytes + usage.key_bytes + usage.block_bytes;
-        StoreSize { memory_bytes: memory as u64, disk_bytes: usage.run_bytes + usage.journal_bytes }
-    })
 }

@@ -1,4 +1,4 @@
-//! Where the server listens, and whether it may without tokens.
+//! Where doors listen.
 
 use std::fmt;
 use std::io;
@@ -9,6 +9,7 @@ use punctual_socket::{Listener, UnixError, listen_unix};
 use tokio::net::TcpSocket;
 use tokio::runtime::Runtime;
 
+use super::Doorway;
 use crate::config::{Address, Config};
 use crate::failure::Failure;
 
@@ -48,49 +49,31 @@ impl fmt::Display for Endpoint {
     }
 }
 
-/// Opens all sockets. Refuses an address that other machines reach if whoever reaches it could do everything.
-pub fn bind(config: &Config, has_tokens: bool, runtime: &Runtime) -> Result<Vec<Socket>, Failure> {
+/// A door whose sockets are listening. Whoever connects waits in their line until it is open.
+pub struct BoundDoor {
+    pub doorway: Doorway,
+    pub sockets: Vec<Socket>,
+}
+
+/// Opens the sockets of all doors. Refuses where whoever reaches one could do everything.
+pub fn bind(
+    doorways: Vec<Doorway>,
+    config: &Config,
+    has_tokens: bool,
+    runtime: &Runtime,
+) -> Result<Vec<BoundDoor>, Failure> {
     let _runtime = runtime.enter();
-    let endpoints: Vec<Endpoint> =
-        config.listen.iter().map(|address| resolve("listen", address)).collect::<Result<_, _>>()?;
-    if let Some(endpoint) = endpoints.iter().find(|endpoint| endpoint.is_exposed())
-        && !has_tokens
-        && !config.access.open
-    {
-        return Err(Failure::Usage(exposed(config, endpoint)));
-    }
-    endpoints.into_iter().map(|endpoint| listen(config, "listen", endpoint)).collect()
-}
-
-/// Opens the socket of the beanstalk door, if there is to be one. Its protocol knows no tokens: where they would be
-/// needed it has to be asked for twice.
-pub fn bind_beanstalk(config: &Config, has_tokens: bool, runtime: &Runtime) -> Result<Option<Socket>, Failure> {
-    let _runtime = runtime.enter();
-    let Some(address) = &config.beanstalk.listen else { return Ok(None) };
-    let endpoint = resolve("beanstalk.listen", address)?;
-    let is_guarded = !has_tokens && !endpoint.is_exposed();
-    if !is_guarded && !config.beanstalk.open {
-        return Err(Failure::Usage(unguarded(&endpoint, has_tokens)));
-    }
-    listen(config, "beanstalk.listen", endpoint).map(Some)
-}
-
-fn unguarded(endpoint: &Endpoint, has_tokens: bool) -> String {
-    let why = if has_tokens { "tokens are in force elsewhere" } else { "other machines reach it" };
-    format!(
-        "`beanstalk.listen`: {endpoint} would be open to everybody, and {why}: the protocol knows no tokens.\n  \
-         Say --beanstalk-open if something else keeps strangers out, or listen on 127.0.0.1 without tokens"
-    )
-}
-
-fn exposed(config: &Config, endpoint: &Endpoint) -> String {
-    format!(
-        "{endpoint} can be reached by other machines, and there are no tokens in {}: anybody could do everything.\n  \
-         Make a token first: punctual token create --name admin --role admin --data {}\n  \
-         or listen on 127.0.0.1 only, or say --access-open if something else keeps strangers out",
-        config.tokens().display(),
-        config.data.display(),
-    )
+    let listening = doorways.into_iter().filter(|doorway| !doorway.addresses.is_empty());
+    let bind = |doorway: Doorway| {
+        let resolved = doorway.addresses.iter().map(|address| resolve(doorway.setting, address));
+        let endpoints: Vec<Endpoint> = resolved.collect::<Result<_, _>>()?;
+        if let Some(why) = endpoints.iter().find_map(|endpoint| doorway.refuses(config, endpoint, has_tokens)) {
+            return Err(Failure::Usage(why));
+        }
+        let sockets = endpoints.into_iter().map(|endpoint| listen(config, doorway.setting, endpoint));
+        Ok(BoundDoor { sockets: sockets.collect::<Result<_, _>>()?, doorway })
+    };
+    listening.map(bind).collect()
 }
 
 /// The endpoint that a setting means. A name may stand for one address of each family, which would be two sockets on one port;

@@ -2,18 +2,17 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::config::Config;
+use super::Doorway;
 
 /// Files besides connections: the store's, the log, the archive.
 const OTHERS: u64 = 512;
 
 /// Takes as many as the system grants. The usual limit is from times when programs could not handle more, and
 /// systems grant far more to those who ask.
-pub fn allow(config: &Config) {
+pub fn allow(doorways: &[Doorway]) {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    let http = (config.http.connections as u64).saturating_mul(config.listen.len() as u64);
-    let beanstalk = config.beanstalk.listen.as_ref().map_or(0, |_| config.beanstalk.connections as u64);
-    let wanted = http.saturating_add(beanstalk).saturating_add(OTHERS);
+    let of = |doorway: &Doorway| (doorway.connections as u64).saturating_mul(doorway.addresses.len() as u64);
+    let wanted = doorways.iter().map(of).fold(OTHERS, u64::saturating_add);
     let granted = maximum.map_or(wanted, |maximum| maximum.min(wanted));
     let allowed = match current {
         Some(current) if current < granted => {
@@ -26,11 +25,13 @@ pub fn allow(config: &Config) {
         None => return,
     };
     if allowed < wanted {
+        let settings: Vec<String> = doorways.iter().map(|doorway| format!("`{}.connections`", doorway.name)).collect();
         tracing::warn!(
             allowed,
             wanted,
-            "the system allows fewer open files than `http.connections` and `beanstalk.connections` need, and further connections wait: \
-             raise it (ulimit -n, LimitNOFILE)"
+            "the system allows fewer open files than {} need, and further connections wait: \
+             raise it (ulimit -n, LimitNOFILE)",
+            settings.join(" and ")
         );
     }
 }

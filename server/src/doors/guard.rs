@@ -1,0 +1,53 @@
+//! What keeps strangers out of a door: tokens, or that only this machine reaches it, or the operator's word that
+//! something else does.
+
+use super::{Doorway, Endpoint};
+use crate::config::Config;
+
+/// What can keep strangers out of a door.
+#[derive(Clone, Copy)]
+pub enum Guard {
+    /// Its protocol carries tokens. `access.open` is the word that none are needed.
+    Tokens,
+    /// Its protocol knows no tokens. Where they are in force it would let in whom they keep out, so it has to be asked for twice.
+    Nothing { is_open_to_all: bool },
+}
+
+impl Doorway {
+    /// Why it must not be opened there: whoever reaches it could do everything.
+    pub(super) fn refuses(&self, config: &Config, endpoint: &Endpoint, has_tokens: bool) -> Option<String> {
+        match self.guard {
+            Guard::Tokens if endpoint.is_exposed() && !has_tokens && !config.access.open => {
+                Some(exposed(config, endpoint))
+            }
+            Guard::Nothing { is_open_to_all: false } if has_tokens || endpoint.is_exposed() => {
+                Some(self.unguarded(endpoint, has_tokens))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether it has to be closed where tokens are in force.
+    pub(super) fn is_closed_by_tokens(&self) -> bool {
+        matches!(self.guard, Guard::Nothing { is_open_to_all: false })
+    }
+
+    fn unguarded(&self, endpoint: &Endpoint, has_tokens: bool) -> String {
+        let (name, setting) = (self.name, self.setting);
+        let why = if has_tokens { "tokens are in force elsewhere" } else { "other machines reach it" };
+        format!(
+            "`{setting}`: {endpoint} would be open to everybody, and {why}: the protocol knows no tokens.\n  \
+             Say --{name}-open if something else keeps strangers out, or listen on 127.0.0.1 without tokens"
+        )
+    }
+}
+
+fn exposed(config: &Config, endpoint: &Endpoint) -> String {
+    format!(
+        "{endpoint} can be reached by other machines, and there are no tokens in {}: anybody could do everything.\n  \
+         Make a token first: punctual token create --name admin --role admin --data {}\n  \
+         or listen on 127.0.0.1 only, or say --access-open if something else keeps strangers out",
+        config.tokens().display(),
+        config.data.display(),
+    )
+}

@@ -1,0 +1,128 @@
+//! The almanac, in a directory of its own in the data directory.
+
+mod inspect;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use punctual_almanac::{Almanac, Directory, OpenError, Sync};
+use punctual_wire::StoreSize;
+
+use super::{Copied, Listing, OpenStore, Opening, Storage};
+use crate::commands::counted;
+use crate::config::{Config, Synced};
+use crate::data::trouble;
+use crate::failure::Failure;
+use crate::metrics::{MetricsPage, Series, Unit};
+
+const DIRECTORY: &str = "almanac";
+
+/// The embedded store.
+pub struct Embedded;
+
+impl Storage for Embedded {
+    fn open(&self, opening: &Opening<'_>) -> Result<Arc<dyn OpenStore>, Failure> {
+        let place = opening.data.path().join(DIRECTORY);
+        let disk = Directory::open(&place).map_err(|error| {
+            let place = place.display();
+            trouble(&format!("the store's directory {place} cannot be opened"), &error)
+        })?;
+        let settings = punctual_almanac::Config {
+            must_exist: opening.data.was_used(),
+            accepts_loss: opening.is_forced,
+            ..settings(opening.config)
+        };
+        let clock = Arc::clone(&opening.clock);
+        let almanac = Almanac::open(Arc::new(disk), settings, clock).map_err(|error| match error {
+            OpenError::Io { what, error } => trouble(&what, &error),
+            error if error.is_loss() => Failure::Failed(format!(
+                "{error}. `punctual serve --force-open` goes on without what is lost, and says what that is"
+            )),
+            error => Failure::failed(error),
+        })?;
+        for loss in almanac.losses() {
+            tracing::error!(loss, "the store has lost confirmed tasks, and was told to go on without them");
+        }
+        Ok(Arc::new(almanac))
+    }
+
+    fn is_in(&self, data: &Path) -> bool {
+        data.join(DIRECTORY).exists()
+    }
+
+    /// What is linked is never written to again, so neither can spoil the other.
+    fn copy(&self, from: &Path, to: &Path) -> Result<Copied, Failure> {
+        let done = punctual_almanac::backup(&from.join(DIRECTORY), &to.join(DIRECTORY)).map_err(Failure::failed)?;
+        let (runs, linked, copied) = (done.runs, done.linked, done.copied);
+        Ok(Copied {
+            words: format!("{} ({linked} of them linked), {copied} bytes copied", counted(runs as u64, "run")),
+            numbers: vec![("runs", runs.into()), ("linked", linked.into()), ("copied_bytes", copied.into())],
+        })
+    }
+
+    fn check(&self, data: &Path, json: bool) -> Result<bool, Failure> {
+        inspect::check(data, json)
+    }
+
+    fn show(&self, data: &Path, listing: &Listing, json: bool) -> Result<bool, Failure> {
+        inspect::show(data, listing, json)
+    }
+}
+
+fn settings(config: &Config) -> punctual_almanac::Config {
+    let defaults = punctual_almanac::Config::default();
+    let journal = config.store.journal.0;
+    punctual_almanac::Config {
+        memory: config.store.memory.as_usize(),
+        journal,
+        segment: defaults.segment.min(journal),
+        reserve: config.store.reserve.0,
+        sync: match config.store.sync {
+            Synced::Always => Sync::Always,
+            Synced::Within(time) => Sync::Every(time.as_duration()),
+        },
+        ..defaults
+    }
+}
+
+impl OpenStore for Almanac {
+    fn size(&self) -> StoreSize {
+        let usage = self.usage();
+        let memory = usage.recent_bytes + usage.key_bytes + usage.block_bytes;
+        StoreSize { memory_bytes: memory as u64, disk_bytes: usage.run_bytes + usage.journal_bytes }
+    }
+
+    fn meter(&self, page: &mut MetricsPage) {
+        let usage = self.usage();
+        let parts = |parts: &[(&str, u64)]| parts.iter().map(|(part, bytes)| ([(*part).to_owned()], *bytes)).collect();
+        let memory: Series<1> = parts(&[
+            ("recent", usage.recent_bytes as u64),
+            ("keys", usage.key_bytes as u64),
+            ("blocks", usage.block_bytes as u64),
+        ]);
+        page.gauges("store_memory", "Memory of the store, by what it is for.", Some(Unit::Bytes), ["part"], &memory);
+        let disk: Series<1> = parts(&[("runs", usage.run_bytes), ("journal", usage.journal_bytes)]);
+        page.gauges("store_disk", "Disk space of the store, by what it is for.", Some(Unit::Bytes), ["part"], &disk);
+        page.gauge("store_runs", "Runs of the store.", None, usage.runs as u64);
+        page.gauge("store_run_rows", "Living rows in runs of the store.", None, usage.rows_in_runs);
+        page.gauge(
+            "store_free_segments",
+            "Segments of the journal that are ready to be written over.",
+            None,
+            usage.free_segments as u64,
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_of_the_store_are_its_own() {
+        let (settings, store) = (settings(&Config::default()), punctual_almanac::Config::default());
+        assert_eq!(settings.memory, store.memory);
+        assert_eq!((settings.journal, settings.reserve), (store.journal, store.reserve));
+        assert_eq!(settings.sync, store.sync);
+    }
+}
