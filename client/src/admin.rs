@@ -154,7 +154,7 @@ impl Client {
     /// Whether the server takes commands: `ready`, or `degraded` with the reason if it takes all but new tasks. If it
     /// takes none, the problem says why. Needs no token.
     pub async fn ready(&self) -> Result<String, Error> {
-        let answered = self.send(Method::GET, Path::of_server("readyz"), Bytes::new(), Repeat::Unsent).await?;
+        let answered = self.send(Method::GET, Path::of_server("readyz"), Bytes::new(), Repeat::Undone).await?;
         Ok(String::from_utf8_lossy(&answered.bytes).trim_end().to_owned())
     }
 
@@ -171,13 +171,13 @@ impl Client {
     async fn delete(&self, path: Path, force: bool) -> Result<u64, Error> {
         let query: Vec<(&str, &str)> = force.then_some(("force", "true")).into_iter().collect();
         // A second attempt would find nothing to delete and could not say how much there was.
-        let answer = self.send(Method::DELETE, path.query(&query)?, Bytes::new(), Repeat::Unsent).await?;
+        let answer = self.send(Method::DELETE, path.query(&query)?, Bytes::new(), Repeat::Undone).await?;
         Ok(parse::<Deleted>(&answer)?.rows)
     }
 
     /// What is swept twice is counted once, so the answer to a second attempt would be wrong, except about a dry run.
     async fn sweep(&self, path: Path, selection: Selection) -> Result<Swept, Error> {
-        let repeat = if selection.dry_run { Repeat::Safe } else { Repeat::Unsent };
+        let repeat = if selection.dry_run { Repeat::Safe } else { Repeat::Undone };
         self.tell(Method::POST, path, &selection, repeat).await
     }
 }

@@ -62,7 +62,7 @@ impl Batcher {
             let is_spent = item.replaces() && answer.as_ref().is_err_and(Error::may_have_happened);
             match answer {
                 // The request was repeated if it failed as a whole; here the server had no room for this one task.
-                Err(Error::Problem(problem)) if left > 0 && !is_spent && matches!(problem.status, 429 | 503) => {
+                Err(Error::Problem(problem)) if left > 0 && !is_spent && problem.is_passing() => {
                     left -= 1;
                     tokio::time::sleep(waits.next(problem.retry_after.map(|after| after.as_duration()))).await;
                 }

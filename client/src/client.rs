@@ -15,9 +15,10 @@ use crate::transport::{Answered, Call, Repeat, Transport};
 /// A client of one server. Cheap to clone: the clones share its connections.
 ///
 /// # What is tried again
-/// A request is repeated, with growing waits, when the server could not be reached, is overloaded (503) or wants
-/// the caller to slow down (429), as long as the [timeout](ClientBuilder::timeout) allows. What may have been carried
-/// out although its answer was lost is only repeated if twice is the same as once:
+/// A request is repeated, with growing waits, when the server could not be reached, cannot carry it out now (503, or 507
+/// for want of room) or wants the caller to slow down (429), as long as the [timeout](ClientBuilder::timeout) allows.
+/// Unless the server says that nothing was done, it may have been carried out although its answer was lost, and is only
+/// repeated if twice is the same as once:
 /// - [`schedule`](Client::schedule): a task without an id gets one before it is sent, so the same task comes twice; but
 ///   not one that replaces another, which would run again if it has finished meanwhile;
 /// - reading, [`cancel`](Client::cancel) (which then says *was cancelled*), settings, pausing and resuming;

@@ -86,12 +86,12 @@ fn advice(sent: bool) -> &'static str {
 }
 
 impl Error {
-    /// Whether the same request may succeed later: the server could not be reached or had too much to do.
+    /// Whether the same request may succeed later: the server could not be reached, had too much to do, or no room.
     ///
     /// Whether it may be repeated is another question: see [`Error::may_have_happened`].
     pub fn is_retryable(&self) -> bool {
         match self {
-            Error::Problem(problem) => matches!(problem.status, 429 | 503) || problem.retry_after.is_some(),
+            Error::Problem(problem) => problem.is_passing(),
             Error::Unreachable { .. } | Error::Timeout { .. } => true,
             Error::BadAnswer { status, .. } => matches!(status, 429 | 502 | 503 | 504),
             _ => false,
@@ -101,8 +101,7 @@ impl Error {
     /// Whether the request may have been carried out although there is no answer that says so.
     pub fn may_have_happened(&self) -> bool {
         match self {
-            // Before it answers 503, a server may have begun: its commit failed and may yet be found done.
-            Error::Problem(problem) => problem.status >= 500,
+            Error::Problem(problem) => problem.may_have_happened(),
             Error::Unreachable { sent, .. } => *sent,
             Error::Timeout { .. } => true,
             Error::BadAnswer { status, .. } => *status < 400 || *status >= 500,

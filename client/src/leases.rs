@@ -22,7 +22,7 @@ impl Client {
     pub async fn reserve(&self, reserve: Reserve) -> Result<Vec<Delivery>, Error> {
         let wait = reserve.wait.unwrap_or_default().as_duration();
         let (path, body) = (Path::new("reserve"), write(&reserve)?);
-        let call = Call { method: Method::POST, path, body, repeat: Repeat::Unsent, wait };
+        let call = Call { method: Method::POST, path, body, repeat: Repeat::Undone, wait };
         Ok(parse::<Deliveries>(&self.transport.call(call).await?)?.deliveries)
     }
 

@@ -115,7 +115,7 @@ impl Client {
     ///
     /// Moving it `by` a length of time is not repeated once it may have been carried out.
     pub async fn reschedule(&self, topic: &str, id: &str, change: Reschedule) -> Result<Ruling<Time>, Error> {
-        let repeat = if change.by.is_some() { Repeat::Unsent } else { Repeat::Safe };
+        let repeat = if change.by.is_some() { Repeat::Undone } else { Repeat::Safe };
         let answer = self.tell::<Rescheduled>(Method::PATCH, task_path(topic, id), &change, repeat).await;
         rule(answer).map(|ruling| match ruling {
             Ruling::Done(moved) => Ruling::Done(moved.due),
@@ -139,13 +139,13 @@ impl Client {
         let query: Vec<(&str, &str)> =
             topic.map(|topic| ("topic", topic)).into_iter().chain(dry_run.then_some(("dry_run", "true"))).collect();
         // Twice cancels no more than once, but the second answer would count nothing.
-        let repeat = if dry_run { Repeat::Safe } else { Repeat::Unsent };
+        let repeat = if dry_run { Repeat::Safe } else { Repeat::Undone };
         self.ask(Method::DELETE, Path::new("keys").name(key).query(&query)?, repeat).await
     }
 
     /// Moves all tasks of a key, or those in one topic; or only counts them.
     pub async fn shift_key(&self, key: &str, shift: ShiftKey) -> Result<Swept, Error> {
-        let repeat = if shift.by.is_some() && !shift.dry_run { Repeat::Unsent } else { Repeat::Safe };
+        let repeat = if shift.by.is_some() && !shift.dry_run { Repeat::Undone } else { Repeat::Safe };
         self.tell(Method::PATCH, Path::new("keys").name(key), &shift, repeat).await
     }
 
@@ -153,14 +153,14 @@ impl Client {
     /// task is one of a queue.
     pub async fn replay(&self, topic: &str, id: &str, queue: Option<&str>) -> Result<Standing, Error> {
         let replayed: Replayed =
-            self.ask(Method::POST, verb_on_task(topic, id, "replay", queue)?, Repeat::Unsent).await?;
+            self.ask(Method::POST, verb_on_task(topic, id, "replay", queue)?, Repeat::Undone).await?;
         Ok(replayed.standing)
     }
 
     /// Removes a dead letter.
     pub async fn purge(&self, topic: &str, id: &str, queue: Option<&str>) -> Result<(), Error> {
         let path = verb_on_task(topic, id, "purge", queue)?;
-        self.send(Method::POST, path, Bytes::new(), Repeat::Unsent).await.map(|_| ())
+        self.send(Method::POST, path, Bytes::new(), Repeat::Undone).await.map(|_| ())
     }
 
     /// Ends the lease on a delivery, whoever holds it; answers where it stands now. That nobody holds it is a problem
@@ -168,7 +168,7 @@ impl Client {
     pub async fn revoke(&self, topic: &str, id: &str, queue: Option<&str>, revoke: Revoke) -> Result<Standing, Error> {
         let path = verb_on_task(topic, id, "revoke", queue)?;
         // A second attempt might meet the consumer that has it next.
-        let revoked: Revoked = self.tell(Method::POST, path, &revoke, Repeat::Unsent).await?;
+        let revoked: Revoked = self.tell(Method::POST, path, &revoke, Repeat::Undone).await?;
         Ok(revoked.standing)
     }
 }
@@ -196,7 +196,7 @@ fn rule<T>(answer: Result<T, Error>) -> Result<Ruling<T>, Error> {
 
 /// A task comes twice under the same id and is there once. One that replaces arms it again if it has finished meanwhile.
 fn repeat(replaces: bool) -> Repeat {
-    if replaces { Repeat::Unsent } else { Repeat::Safe }
+    if replaces { Repeat::Undone } else { Repeat::Safe }
 }
 
 /// The task with an id, and whether that was made here.

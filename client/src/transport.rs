@@ -1,7 +1,7 @@
 //! One request and its answer: connections, time limits, and which failures are tried again.
 //!
-//! What was never sent is always safe to try again. What may have been sent is tried again only if the caller
-//! says that doing it twice is the same as doing it once.
+//! What was never sent, and what the server says it has not begun, is always safe to try again. What may have been
+//! carried out is tried again only if the caller says that doing it twice is the same as doing it once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,8 +40,8 @@ pub(crate) struct Transport {
 pub(crate) enum Repeat {
     /// Yes: twice is the same as once.
     Safe,
-    /// Only if it was surely not carried out: it was not sent, or the server wants the caller to slow down.
-    Unsent,
+    /// Only if it was surely not carried out: it was not sent, or the server says that nothing was done.
+    Undone,
     /// No: the caller sees to that.
     Never,
 }
@@ -114,7 +114,7 @@ impl Transport {
             };
             let again = match call.repeat {
                 Repeat::Safe => error.is_retryable(),
-                Repeat::Unsent => error.is_retryable() && !error.may_have_happened(),
+                Repeat::Undone => error.is_retryable() && !error.may_have_happened(),
                 Repeat::Never => false,
             };
             if !again || left == 0 {

@@ -70,8 +70,8 @@ async fn moving_by_a_length_is_not_repeated_and_moving_to_a_time_is() {
 async fn a_replacement_is_not_repeated_once_it_may_have_been_carried_out() {
     let stub = Stub::start(|before, _| match before {
         0..=2 => Reply::Break,
-        3 => Reply::Json(200, json!({"results": [{"problem": problem(503, "unavailable")}]})),
-        _ => Reply::Json(503, problem(503, "unavailable")),
+        3 => Reply::Json(200, json!({"results": [{"problem": problem(503, "outcome-unknown")}]})),
+        _ => Reply::Json(503, problem(503, "outcome-unknown")),
     });
     let stub = stub.await;
     let client = Client::new(&stub.url).unwrap();
@@ -118,14 +118,42 @@ async fn what_was_never_sent_is_repeated_whatever_it_is() {
 async fn a_reservation_that_may_have_been_carried_out_is_not_repeated() {
     let stub = Stub::start(|before, _| match before {
         0 => Reply::Break,
-        _ => Reply::Json(503, problem(503, "overloaded")),
+        1 => Reply::Json(503, problem(503, "outcome-unknown")),
+        2 => Reply::Json(503, problem(503, "a-word-of-another-version")),
+        _ => Reply::Raw(503, "", "<html>a proxy</html>"),
     });
     let stub = stub.await;
     let client = Client::new(&stub.url).unwrap();
-    for requests in 1..=2 {
-        assert!(client.reserve(Reserve { queues: vec!["q".into()], ..Reserve::default() }).await.is_err());
+    for requests in 1..=4 {
+        let error = client.reserve(Reserve { queues: vec!["q".into()], ..Reserve::default() }).await.unwrap_err();
+        assert!(error.may_have_happened(), "{error}");
         assert_eq!(stub.asked().len(), requests);
     }
+}
+
+#[tokio::test]
+async fn what_the_server_has_not_done_is_repeated_whatever_it_is() {
+    let codes = [(503, "overloaded"), (503, "stopping"), (507, "store-full"), (503, "unavailable")];
+    let stub = Stub::start(move |before, asked| match codes.get(before % 5) {
+        Some((status, code)) if asked.path.ends_with("batch") => {
+            Reply::Json(200, json!({"results": [{"problem": problem(*status, code)}]}))
+        }
+        Some((status, code)) => Reply::Json(*status, problem(*status, code)),
+        None if asked.path.ends_with("batch") => Reply::Json(
+            200,
+            json!({"results": [scheduled(&Asked { body: asked.body["tasks"][0].clone(), ..asked.clone() }, "replaced")]}),
+        ),
+        None if asked.path == "/v1/reserve" => Reply::Json(200, json!({"deliveries": []})),
+        None => Reply::Json(200, json!({"matched": 1, "changed": 1, "too_late": 0, "no_room": 0})),
+    });
+    let stub = stub.await;
+    let client = Client::new(&stub.url).unwrap();
+    let reserved = client.reserve(Reserve { queues: vec!["q".into()], ..Reserve::default() }).await.unwrap();
+    assert_eq!((reserved.len(), stub.asked().len()), (0, 5));
+    assert_eq!(client.cancel_key("ann", None, false).await.unwrap().changed, 1);
+    assert_eq!(stub.asked().len(), 10);
+    let done = client.batcher().schedule(Task::new("orders").id("7").replace()).await.unwrap();
+    assert_eq!((done.outcome, stub.asked().len()), (ScheduleOutcome::Replaced, 15));
 }
 
 #[tokio::test]

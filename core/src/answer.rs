@@ -62,6 +62,52 @@ pub enum Answer {
     Forecast(Vec<(Timestamp, u64)>),
 }
 
+/// What an answer tells, for whoever knows what was asked.
+pub trait Told: Sized {
+    /// What it tells. An answer to another command would be a bug of the shard, and is a panic.
+    fn by(answer: Answer) -> Self;
+}
+
+impl Told for Answer {
+    fn by(answer: Answer) -> Answer {
+        answer
+    }
+}
+
+/// By what is told: which answers tell it.
+macro_rules! told {
+    ($($answer:pat => $told:expr, $what:ty;)*) => {$(
+        impl Told for $what {
+            fn by(answer: Answer) -> $what {
+                match answer {
+                    $answer => $told,
+                    other => panic!("a shard answers a command with its own answer, not with {other:?}"),
+                }
+            }
+        }
+    )*};
+}
+
+told! {
+    Answer::Scheduled(scheduled) => scheduled, Scheduled;
+    Answer::Cancelled(ruling) => ruling, Ruling<()>;
+    Answer::Rescheduled(ruling) => ruling, Ruling<Timestamp>;
+    Answer::Reserved(deliveries) => deliveries, Vec<Delivery>;
+    Answer::Acknowledged | Answer::Rejected | Answer::Purged | Answer::Noted => (), ();
+    Answer::Released(standing) | Answer::Hastened(standing) | Answer::Replayed(standing) => standing, Standing;
+    Answer::Extended(until) => until, Timestamp;
+    Answer::Removed(ending) => ending, Ending;
+    Answer::Swept(swept) => swept, Swept;
+    Answer::Topic(settings) => settings, TopicSettings;
+    Answer::Queue(settings) => settings, QueueSettings;
+    Answer::Deleted(rows) => rows, u64;
+    Answer::Topics(topics) => topics, Vec<TopicView>;
+    Answer::Queues(queues) => queues, Vec<QueueView>;
+    Answer::Total(total) => total, Total;
+    Answer::First(first) => first, Option<First>;
+    Answer::Forecast(slots) => slots, Vec<(Timestamp, u64)>;
+}
+
 /// What became of a task that was handed in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scheduled {

@@ -158,6 +158,39 @@ pub enum Command {
     },
 }
 
+impl Command {
+    /// The topic and the id of the task that it is about, whose shard carries it out; `None` if it is for all shards.
+    pub fn task(&self) -> Option<(&str, &str)> {
+        let key = match self {
+            Command::Schedule(schedule) => return Some((&schedule.task.topic, &schedule.id)),
+            Command::Reschedule(change) => return Some((&change.topic, &change.id)),
+            Command::Cancel { topic, id } | Command::Forget { topic, id, .. } => return Some((topic, id)),
+            Command::Revoke(revoke) => return Some((&revoke.selected.topic, &revoke.selected.id)),
+            Command::Replay(selected) | Command::Purge(selected) => return Some((&selected.topic, &selected.id)),
+            Command::Acknowledge(lease)
+            | Command::Release { lease, .. }
+            | Command::Reject { lease, .. }
+            | Command::Extend { lease, .. } => &lease.key,
+            Command::Remove { row, .. } | Command::Hasten { row } => &row.key,
+            Command::Take(take) => &take.row.key,
+            Command::Forwarded { key, .. } => key,
+            Command::Sweep(_)
+            | Command::PutTopic { .. }
+            | Command::PutQueue { .. }
+            | Command::PauseTopic { .. }
+            | Command::PauseQueue { .. }
+            | Command::DeleteTopic { .. }
+            | Command::DeleteQueue { .. }
+            | Command::Topics(_)
+            | Command::Queues(_)
+            | Command::Total
+            | Command::First { .. }
+            | Command::Forecast { .. } => return None,
+        };
+        Some((key.topic(), key.id()))
+    }
+}
+
 /// Which topics or queues are meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Chosen {

@@ -12,6 +12,7 @@
 mod answer;
 mod attempt;
 mod board;
+mod certainty;
 mod command;
 mod event;
 mod look_ahead;
@@ -30,9 +31,12 @@ mod trust;
 pub mod view;
 mod written;
 
-pub use answer::{Answer, Delivery, First, Lease, Refused, Reply, Ruling, ScheduleOutcome, Scheduled, Standing, Swept};
+pub use answer::{
+    Answer, Delivery, First, Lease, Refused, Reply, Ruling, ScheduleOutcome, Scheduled, Standing, Swept, Told,
+};
 pub use attempt::{Attempt, AttemptLog, NOTE_BYTES, Undone};
 pub use board::{Board, Choice, Posted, Reserve, Ticket};
+pub use certainty::Certainty;
 pub use command::{
     Back, Chosen, Command, Matching, Reschedule, Revoke, RowId, Schedule, Selected, Shift, Sweep, SweepAction, Take,
     TimeRange,

@@ -26,13 +26,20 @@ impl Administrator {
         &self,
         work: impl Future<Output = Result<T, Error>> + Send + 'static,
     ) -> Result<T, Error> {
+        let (begin, begun) = oneshot::channel();
         let (sender, receiver) = oneshot::channel();
         let work = async move {
             // Who has left does not hear of it.
+            _ = begin.send(());
             _ = sender.send(work.await);
         };
         self.works.push(Box::pin(work), MOST)?;
-        receiver.await.unwrap_or(Err(Error::Stopping))
+        match (begun.await, receiver.await) {
+            (_, Ok(done)) => done,
+            (Err(_), Err(_)) => Err(Error::Stopping),
+            // The administrator came to grief in the midst of it.
+            (Ok(()), Err(_)) => Err(Error::unknown_outcome("a change of settings broke off")),
+        }
     }
 
     /// Has something done that belongs to what was done before, however much waits.
@@ -57,9 +64,12 @@ impl Administrator {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
 mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::Arc;
     use std::task::{Context, Waker};
     use std::thread;
+
+    use punctual_core::Certainty;
 
     use super::*;
 
@@ -79,6 +89,19 @@ mod tests {
         administrator.close();
         thread.join().unwrap();
         assert_eq!(block_on(administrator.turn(async { Ok(()) })), Err(Error::Stopping));
+    }
+
+    #[test]
+    fn a_change_that_broke_off_may_have_been_made_and_one_that_was_not_begun_was_not() {
+        let administrator = Administrator::default();
+        let mut context = Context::from_waker(Waker::noop());
+        let mut broken = Box::pin(administrator.turn::<()>(async { panic!("the test wants this") }));
+        let mut next = Box::pin(administrator.turn(async { Ok(()) }));
+        assert!(broken.as_mut().poll(&mut context).is_pending() && next.as_mut().poll(&mut context).is_pending());
+        assert!(catch_unwind(AssertUnwindSafe(|| administrator.run())).is_err());
+        administrator.close();
+        assert_eq!(block_on(broken).unwrap_err().certainty(), Certainty::Unknown);
+        assert_eq!(block_on(next), Err(Error::Stopping));
     }
 
     #[test]

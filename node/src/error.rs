@@ -1,7 +1,7 @@
 //! What can go wrong with a request or a start, and what to do about it.
 
 use punctual_core::store::{ShardId, StoreError};
-use punctual_core::{Name, OpenError, Refused, Timestamp};
+use punctual_core::{Certainty, Name, OpenError, Refused, Timestamp};
 
 /// Why a request was not carried out, by what the caller should do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -16,10 +16,14 @@ pub enum Error {
     /// text says. Everything else goes on: firing, consuming, cancelling.
     #[error("no room: {0}; nothing was done")]
     Full(String),
-    /// The store did not answer, or the shard is not here for now. Unless the text says that nothing
-    /// was done, it may have been done or not: ask, or send the same request with the same id again.
-    #[error("{0}")]
-    Unavailable(String),
+    /// The store did not answer, or the shard is not here for now.
+    #[error("{why}; {certainty}")]
+    Unavailable {
+        /// What stands in the way.
+        why: String,
+        /// Whether it may have been done all the same.
+        certainty: Certainty,
+    },
     /// The node is about to stop. Nothing was changed: go to another one, or wait until it is back.
     #[error("the node is stopping: nothing was done")]
     Stopping,
@@ -32,19 +36,48 @@ impl Error {
             Error::Refused(refused) => refused.code(),
             Error::Overloaded => "overloaded",
             Error::Full(_) => "store-full",
-            Error::Unavailable(_) => "unavailable",
+            Error::Unavailable { certainty: Certainty::NothingDone, .. } => "unavailable",
+            Error::Unavailable { certainty: Certainty::Unknown, .. } => "outcome-unknown",
             Error::Stopping => "stopping",
         }
     }
 
-    /// The request was under way when the shard's memory was lost.
-    pub(crate) fn unknown_outcome(why: &str) -> Error {
-        Error::Unavailable(format!("{why}; the outcome is unknown: ask, or try again with the same id"))
+    /// Whether the request may have been carried out all the same.
+    pub fn certainty(&self) -> Certainty {
+        match self {
+            Error::Refused(_) | Error::Overloaded | Error::Full(_) | Error::Stopping => Certainty::NothingDone,
+            Error::Unavailable { certainty, .. } => *certainty,
+        }
     }
 
-    /// The request was not looked at.
-    pub(crate) fn nothing_done(why: &str) -> Error {
-        Error::Unavailable(format!("{why}; nothing was done: try again later"))
+    /// The request was under way when what carried it out was lost.
+    pub fn unknown_outcome(why: impl Into<String>) -> Error {
+        Error::Unavailable { why: why.into(), certainty: Certainty::Unknown }
+    }
+
+    /// The request was not looked at, or would not have changed anything.
+    pub fn nothing_done(why: impl Into<String>) -> Error {
+        Error::Unavailable { why: why.into(), certainty: Certainty::NothingDone }
+    }
+
+    /// The same about a request that only looks: whatever was lost with it, nothing has changed.
+    pub(crate) fn of_a_look(self) -> Error {
+        match self {
+            Error::Unavailable { why, .. } => Error::nothing_done(why),
+            other => other,
+        }
+    }
+
+    /// The same about a request to several shards, of which others have done it, or may have. A refusal stays one: it says
+    /// what to mend, and then all of them are told again.
+    pub(crate) fn of_a_part(self) -> Error {
+        match self {
+            Error::Refused(_) => self,
+            Error::Unavailable { why, .. } => Error::unknown_outcome(why),
+            Error::Overloaded | Error::Full(_) | Error::Stopping => {
+                Error::unknown_outcome(format!("a part was refused as {}", self.code()))
+            }
+        }
     }
 }
 

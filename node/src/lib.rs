@@ -88,7 +88,7 @@ pub use block_on::block_on;
 pub use clock::{DoubtingClock, SystemClock};
 pub use config::NodeConfig;
 pub use error::{Error, StartError};
-pub use handle::{Act, Acting, Done, Handle, Names, Settle, Settled, Slots};
+pub use handle::{Awaited, Handle, Names, Slots};
 pub use listing::{BadCursor, Cursor, Page};
 pub use node::Node;
 pub use numbers::Number;

@@ -94,8 +94,7 @@ impl Node {
             let run = move |shared: &Arc<Shared>| {
                 let what = format!("{id:?}");
                 if !guard(shared, &what, || runner::run(shared, shard, fence)) {
-                    // Nobody works here any more; who waits hears of it by being dropped.
-                    drop(shared.inbox(id).go_down(shared.poisoned().unwrap_or_default()));
+                    shared.refuse_all(id, shared.poisoned().unwrap_or_default());
                 }
             };
             node.threads.runners.push(spawn(&shared, &format!("shard-{}", id.0), run)?);

@@ -11,7 +11,6 @@ use punctual_core::{OpenError, Shard, ShardConfig};
 
 use crate::caller::Caller;
 use crate::config::NodeConfig;
-use crate::error::Error;
 use crate::inbox::{Inbox, Turn};
 use crate::shared::Shared;
 use crate::sync::Instant;
@@ -71,7 +70,7 @@ impl Runner<'_> {
     fn open_again(&mut self, mut why: String) -> Option<Shard<Caller>> {
         let mut wait = BACKOFF.0;
         loop {
-            self.refuse_all(&why);
+            self.shared.refuse_all(self.id, &why);
             if !self.inbox.stay_down(wait) {
                 return None;
             }
@@ -84,14 +83,6 @@ impl Runner<'_> {
                 Err(again) => why = again,
             }
         }
-    }
-
-    fn refuse_all(&self, why: &str) {
-        let error = Error::nothing_done(why);
-        for request in self.inbox.go_down(why) {
-            self.shared.answer(request.reply, Err(error.clone()));
-        }
-        self.shared.forget_shard(self.id);
     }
 
     fn claim(&mut self) -> Result<Shard<Caller>, String> {

@@ -119,7 +119,7 @@ impl Shared {
                 self.inboxes.iter().for_each(Inbox::wake_up);
                 Err(Error::Full(why))
             }
-            Some(Hardship::Failing(why)) => Err(Error::nothing_done(&why)),
+            Some(Hardship::Failing(why)) => Err(Error::nothing_done(why)),
         }
     }
 
@@ -161,7 +161,7 @@ impl Shared {
     /// What a caller hears of a read that failed. Nothing changes by reading.
     pub fn read_failed(&self, error: &StoreError) -> Error {
         self.heed(error);
-        Error::nothing_done(&error.to_string())
+        Error::nothing_done(error.to_string())
     }
 
     /// Notes which queues there are, if that matters.
@@ -229,5 +229,14 @@ impl Shared {
     pub fn abandonment(&self, lease: Lease) -> (ShardId, Command) {
         let shard = shard_of_key(&lease.key, self.config.shards);
         (shard, Command::Release { lease, back: Back::Abandoned, priority: None, note: None })
+    }
+
+    /// A shard is not here any more: what waited for it was not looked at.
+    pub fn refuse_all(&self, shard: ShardId, why: &str) {
+        let error = Error::nothing_done(why);
+        for request in self.inbox(shard).go_down(why) {
+            self.answer(request.reply, Err(error.clone()));
+        }
+        self.forget_shard(shard);
     }
 }

@@ -252,7 +252,7 @@ async fn a_store_that_fails_for_another_reason_than_room_is_not_told_as_full() {
     let Stage { handle, store, node: _node, .. } = Stage::new(1);
     store.faults().endure(Hardship::Failing("no permission".to_owned()));
     let refused = handle.schedule(task("orders", "1")).await.unwrap_err();
-    assert!(matches!(&refused, Error::Unavailable(why) if why.contains("no permission")), "{refused}");
+    assert!(matches!(&refused, Error::Unavailable { why, .. } if why.contains("no permission")), "{refused}");
     assert_eq!(refused.code(), "unavailable");
     assert_eq!(handle.hardship(), Some(Hardship::Failing("no permission".to_owned())));
     store.faults().heal();

@@ -7,9 +7,10 @@ mod stage;
 use std::time::Duration;
 
 use punctual_core::{
-    Back, Ending, Millis, Refused, Reschedule, Ruling, ScheduleOutcome, Selected, Shift, Standing, Task, TimeRange,
+    Answer, Back, Command, Ending, Millis, Refused, Reschedule, Ruling, ScheduleOutcome, Selected, Shift, Standing,
+    Task, TimeRange,
 };
-use punctual_node::{Error, Settle, Settled};
+use punctual_node::Error;
 use stage::{Stage, eventually, finish, is_created, is_dry, name, next, task, wait_for};
 
 #[tokio::test]
@@ -151,21 +152,21 @@ async fn many_leases_are_settled_at_once_each_by_itself() {
     let [done, back, no, more] = leases.try_into().unwrap();
     let (priority, note) = (Some(7), Some("no such order".to_owned()));
     let settles = vec![
-        Settle::Acknowledge(done.clone()),
-        Settle::Release { lease: back, back: Back::After(Millis::from_hours(1)), priority, note: None },
-        Settle::Acknowledge(done),
-        Settle::Reject { lease: no, note, priority: None },
-        Settle::Extend { lease: more, by: Some(Millis::from_hours(2)) },
+        Command::Acknowledge(done.clone()),
+        Command::Release { lease: back, back: Back::After(Millis::from_hours(1)), priority, note: None },
+        Command::Acknowledge(done),
+        Command::Reject { lease: no, note, priority: None },
+        Command::Extend { lease: more, by: Some(Millis::from_hours(2)) },
     ];
-    let settled = handle.settle_many(settles).await;
+    let settled = handle.carry_out(settles).await;
     let expected = matches!(
         &settled[..],
         [
-            Ok(Settled::Acknowledged),
-            Ok(Settled::Released(Standing::Scheduled { .. })),
+            Ok(Answer::Acknowledged),
+            Ok(Answer::Released(Standing::Scheduled { .. })),
             Err(Error::Refused(Refused::LeaseLost { .. })),
-            Ok(Settled::Rejected),
-            Ok(Settled::Extended(until)),
+            Ok(Answer::Rejected),
+            Ok(Answer::Extended(until)),
         ] if *until > handle.now().plus(Millis::from_hours(1))
     );
     assert!(expected, "{settled:?}");

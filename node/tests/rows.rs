@@ -6,8 +6,8 @@ mod stage;
 
 use punctual_core::store::Bodies;
 use punctual_core::view::RowView;
-use punctual_core::{Back, Ending, Millis, Refused, Standing, Take, Task};
-use punctual_node::{Act, Done, Error, Handle, Number, Settle, Settled};
+use punctual_core::{Answer, Back, Command, Ending, Millis, Refused, Standing, Take, Task};
+use punctual_node::{Error, Handle, Number};
 use stage::{Stage, name, next, task};
 
 const HOUR: Millis = Millis::from_hours(1);
@@ -56,26 +56,27 @@ async fn acts_of_many_kinds_are_each_answered_by_themselves_and_in_order() {
     put(&handle, task("orders", "held")).await;
     let held = next(&handle, "orders").await;
     let (waiting, late) = (look(&handle, waiting).await.unwrap().row, look(&handle, late).await.unwrap().row);
-    let touch = Settle::Extend { lease: held.lease.clone(), by: None };
-    let bury = Settle::Reject { lease: held.lease.clone(), note: None, priority: Some(3) };
+    let touch = Command::Extend { lease: held.lease.clone(), by: None };
     let outcomes = handle
-        .act_many(vec![
-            Act::Schedule(Box::new(task("orders", "new").after(HOUR))),
-            Act::Remove { row: waiting.clone(), token: None },
-            Act::Remove { row: waiting, token: None },
-            Act::Hasten { row: late },
-            Act::Settle(touch.clone()),
-            Act::Settle(bury),
-            Act::Settle(touch),
+        .carry_out(vec![
+            handle.scheduling(task("orders", "new").after(HOUR)),
+            Command::Remove { row: waiting.clone(), token: None },
+            Command::Remove { row: waiting, token: None },
+            Command::Hasten { row: late },
+            touch.clone(),
+            Command::Reject { lease: held.lease.clone(), note: None, priority: Some(3) },
+            touch,
+            Command::Total,
         ])
         .await;
-    assert!(matches!(&outcomes[0], Ok(Done::Scheduled(scheduled)) if scheduled.id.as_str() == "new"));
-    assert_eq!(outcomes[1], Ok(Done::Removed(Ending::Cancelled)));
+    assert!(matches!(&outcomes[0], Ok(Answer::Scheduled(scheduled)) if scheduled.id.as_str() == "new"));
+    assert_eq!(outcomes[1], Ok(Answer::Removed(Ending::Cancelled)));
     assert_eq!(outcomes[2], Err(Error::Refused(Refused::NothingThere)));
-    assert!(matches!(outcomes[3], Ok(Done::Hastened(Standing::Ready { .. }))));
-    assert!(matches!(outcomes[4], Ok(Done::Settled(Settled::Extended(_)))));
-    assert_eq!(outcomes[5], Ok(Done::Settled(Settled::Rejected)));
+    assert!(matches!(outcomes[3], Ok(Answer::Hastened(Standing::Ready { .. }))));
+    assert!(matches!(outcomes[4], Ok(Answer::Extended(_))));
+    assert_eq!(outcomes[5], Ok(Answer::Rejected));
     assert!(matches!(outcomes[6], Err(Error::Refused(Refused::LeaseLost { .. }))));
+    assert!(matches!(outcomes[7], Err(Error::Refused(Refused::Invalid { .. }))), "it is about no single task");
     assert_eq!(next(&handle, "orders").await.id.as_str(), "late");
 }
 

@@ -97,8 +97,9 @@ async fn refusals_are_counted_by_their_codes_each_once() {
 
 #[tokio::test]
 async fn a_full_store_and_a_full_inbox_have_codes_too() {
-    let codes = [Error::Overloaded, Error::Full("x".into()), Error::Unavailable("x".into()), Error::Stopping];
+    let codes = [Error::Overloaded, Error::Full("x".into()), Error::nothing_done("x"), Error::Stopping];
     assert_eq!(codes.map(|error| error.code()), ["overloaded", "store-full", "unavailable", "stopping"]);
+    assert_eq!(Error::unknown_outcome("x").code(), "outcome-unknown");
     let refused = Error::from(Refused::NothingThere);
     assert_eq!(refused.code(), "nothing-there");
 }

@@ -13,7 +13,8 @@ use punctual_core::store::{
     StoreError, Tally, TallyKind,
 };
 use punctual_core::{
-    Ending, Millis, Name, QueueSettings, Rate, Refused, Reserve, Ruling, ScheduleOutcome, Standing, TopicSettings,
+    Certainty, Ending, Millis, Name, QueueSettings, Rate, Refused, Reserve, Ruling, ScheduleOutcome, Standing,
+    TopicSettings,
 };
 use punctual_memory::{Fate, MemoryStore};
 use punctual_node::{Error, Node, NodeConfig, StartError, SystemClock};
@@ -88,7 +89,7 @@ async fn a_failed_commit_is_answered_as_unknown_and_a_retry_is_safe() {
         handle.schedule(task("orders", "before").after(Millis(300))).await.unwrap();
         store.faults().fail_next_commit(fate);
         let answer = handle.schedule(task("orders", "7").after(Millis(300))).await;
-        assert!(matches!(&answer, Err(Error::Unavailable(why)) if why.contains("unknown")), "{answer:?}");
+        assert!(matches!(&answer, Err(error) if error.certainty() == Certainty::Unknown), "{answer:?}");
         let again = schedule_until_back(&handle, task("orders", "7").after(Millis(300))).await;
         assert_eq!(matches!(again.outcome, ScheduleOutcome::Existed(_)), existed, "{again:?}");
         let mut ids = [next(&handle, "orders").await.id, next(&handle, "orders").await.id];
@@ -134,13 +135,14 @@ async fn a_store_that_is_cut_off_is_waited_for() {
     store.faults().cut();
     for number in 0..10 {
         let answer = handle.schedule(task("orders", &number.to_string())).await;
-        assert!(matches!(answer, Err(Error::Unavailable(_))), "{answer:?}");
-        assert!(matches!(handle.get(&name("orders"), &name("x")).await, Err(Error::Unavailable(_))));
+        assert!(matches!(answer, Err(Error::Unavailable { .. })), "{answer:?}");
+        let look = handle.get(&name("orders"), &name("x")).await;
+        assert_eq!(look.unwrap_err().certainty(), Certainty::NothingDone);
     }
     // A shard that is not here has nothing to give, and nobody waits for it to look.
     let nothing = tokio::time::timeout(stage::PATIENCE / 4, is_dry(&handle, "orders")).await;
     assert!(nothing.expect("who does not want to wait does not wait for a lost shard"));
-    assert!(matches!(handle.ready(), Err(Error::Unavailable(_))));
+    assert_eq!(handle.ready().unwrap_err().code(), "unavailable");
     store.faults().heal();
     schedule_until_back(&handle, task("orders", "after")).await;
     eventually("all shards are up", async || handle.ready().is_ok()).await;
@@ -159,7 +161,10 @@ async fn a_poisoned_store_stops_the_node_from_answering() {
     eventually("the consumer waits", async || handle.stats().waiting_consumers == 1).await;
     store.faults().poison("the disk did not sync");
     assert!(handle.schedule(task("orders", "8")).await.is_err());
-    let refusal = |error: Error| matches!(error, Error::Unavailable(why) if why.contains("the disk did not sync"));
+    let refusal = |error: Error| {
+        error.code() == "unavailable"
+            && matches!(error, Error::Unavailable { why, .. } if why.contains("the disk did not sync"))
+    };
     assert!(refusal(waiting.await.unwrap().unwrap_err()));
     store.faults().heal();
     // The store may be well again; what this node has in memory is not.
@@ -176,10 +181,11 @@ async fn a_bug_under_a_commit_stops_the_node_from_answering() {
     let Stage { handle, store, node, .. } = Stage::new(2);
     store.faults().slow_down(|| panic!("the test wants this"));
     let answer = handle.schedule(task("orders", "7")).await;
-    assert!(matches!(&answer, Err(Error::Unavailable(why)) if why.contains("unknown")), "{answer:?}");
+    assert!(matches!(&answer, Err(error) if error.certainty() == Certainty::Unknown), "{answer:?}");
     eventually("everything is refused", async || {
         let answers = handle.schedule_many((0..8).map(|n| task("orders", &n.to_string())).collect()).await;
-        answers.iter().all(|answer| matches!(answer, Err(Error::Unavailable(why)) if why.contains("restarted")))
+        let refused = |error: &Error| error.code() == "unavailable" && error.to_string().contains("restarted");
+        answers.iter().all(|answer| answer.as_ref().is_err_and(refused))
     })
     .await;
     node.stop();
@@ -191,7 +197,7 @@ async fn a_shard_that_was_fenced_off_is_claimed_again() {
     handle.schedule(task("orders", "1")).await.unwrap();
     store.claim(ShardId(0), &name("node"), Millis::from_secs(10)).unwrap();
     let answer = handle.schedule(task("orders", "2")).await;
-    assert!(matches!(answer, Err(Error::Unavailable(_))), "{answer:?}");
+    assert!(matches!(answer, Err(Error::Unavailable { .. })), "{answer:?}");
     assert!(is_created(&schedule_until_back(&handle, task("orders", "2")).await));
     next(&handle, "orders").await;
     next(&handle, "orders").await;
@@ -282,12 +288,12 @@ async fn a_node_that_cannot_renew_its_claims_loses_them_to_another() {
     let second = second.unwrap();
     for number in 0..8 {
         let answer = first.handle().schedule(task("orders", &format!("late-{number}"))).await;
-        assert!(matches!(answer, Err(Error::Unavailable(_))), "{answer:?}");
+        assert!(matches!(answer, Err(Error::Unavailable { .. })), "{answer:?}");
     }
     apart.is_apart.store(false, Ordering::SeqCst);
     tokio::time::sleep(Duration::from_millis(200)).await;
     let answer = first.handle().schedule(task("orders", "late")).await;
-    assert!(matches!(&answer, Err(Error::Unavailable(why)) if why.contains("second")), "{answer:?}");
+    assert!(matches!(&answer, Err(Error::Unavailable { why, .. }) if why.contains("second")), "{answer:?}");
     for _ in 0..9 {
         let delivery = next(&second.handle(), "orders").await;
         finish(&second.handle(), delivery.lease).await;
@@ -295,6 +301,56 @@ async fn a_node_that_cannot_renew_its_claims_loses_them_to_another() {
     assert!(is_dry(&second.handle(), "orders").await);
     first.stop();
     second.stop();
+}
+
+#[tokio::test]
+async fn what_waits_when_its_shard_is_lost_was_not_done() {
+    // One step at a time, so that the second request waits for the first one's commit.
+    let stage = Stage::with(NodeConfig { in_flight: 1, callers_step: false, ..config(1) });
+    let gate = stage.close_gate();
+    let schedule = |id: &'static str| {
+        let handle = stage.handle.clone();
+        tokio::spawn(async move { handle.schedule(task("orders", id)).await })
+    };
+    let taken = schedule("taken");
+    tokio::task::yield_now().await;
+    gate.wait_for_somebody();
+    let waiting = schedule("waiting");
+    eventually("the second one waits", async || stage.handle.stats().inboxes == [1]).await;
+    stage.store.faults().fail_next_commit(Fate::Kept);
+    gate.open();
+    assert_eq!(taken.await.unwrap().unwrap_err().certainty(), Certainty::Unknown);
+    assert_eq!(waiting.await.unwrap().unwrap_err().certainty(), Certainty::NothingDone);
+    assert!(!is_created(&schedule_until_back(&stage.handle, task("orders", "taken")).await));
+    assert!(is_created(&schedule_until_back(&stage.handle, task("orders", "waiting")).await));
+}
+
+#[tokio::test]
+async fn what_some_shards_have_done_is_not_said_to_be_undone() {
+    for shards in [1, 2] {
+        let clock = Arc::new(SystemClock);
+        let store = Arc::new(MemoryStore::new(clock.clone()));
+        let apart = Arc::new(Apart { store: store.clone(), is_apart: AtomicBool::new(false) });
+        let node = Node::start(config(shards), apart.clone(), clock).unwrap();
+        let handle = node.handle();
+        // A shard whose commit fails, and that cannot be claimed again, stays away.
+        apart.is_apart.store(true, Ordering::SeqCst);
+        store.faults().fail_next_commit(Fate::Lost);
+        let lost = handle.schedule(task("orders", "7")).await.unwrap_err();
+        assert_eq!((lost.code(), lost.certainty()), ("outcome-unknown", Certainty::Unknown));
+        let refused = handle.schedule(task("orders", "7")).await.unwrap_err();
+        assert_eq!((refused.code(), refused.certainty()), ("unavailable", Certainty::NothingDone));
+
+        let certain = if shards == 1 { Certainty::NothingDone } else { Certainty::Unknown };
+        let put = handle.put_topic(&name("orders"), TopicSettings::default()).await;
+        assert_eq!(put.unwrap_err().certainty(), certain);
+        let sweep = async |dry_run| handle.cancel_key(&name("ann"), None, dry_run).await.unwrap_err().certainty();
+        assert_eq!((sweep(false).await, sweep(true).await), (certain, Certainty::NothingDone));
+        let deleted = handle.delete_topic(&name("orders"), true).await;
+        assert_eq!(deleted.unwrap_err().certainty(), certain);
+        assert_eq!(handle.total().await.unwrap_err().certainty(), Certainty::NothingDone);
+        node.stop();
+    }
 }
 
 #[tokio::test]

@@ -53,7 +53,7 @@ fn a_failed_sync_ends_the_process_and_a_restart_has_what_was_confirmed() {
     fs::write(&broken, "").unwrap();
     // A new task might be refused before it gets that far: to the store, such a disk may look full.
     let unknown = server.delete("/v1/tasks/t/cancelled").expect(503).json();
-    assert_eq!(unknown["code"], "unavailable");
+    assert_eq!(unknown["code"], "outcome-unknown");
     assert!(unknown["detail"].as_str().unwrap().contains("unknown"), "{unknown}");
     // Who waits hears of the trouble, or that nothing came, whichever is first: the end follows at once.
     let answer = waiting.receive();

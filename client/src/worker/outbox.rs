@@ -87,8 +87,8 @@ impl Outbox {
         let mut words = Vec::new();
         for (note, answer) in notes.into_iter().zip(answers) {
             match answer {
-                Answer::Refused { problem } if matches!(problem.status, 429 | 503) => {
-                    words.extend(self.unheard(vec![note], problem.status == 503, now));
+                Answer::Refused { problem } if problem.is_passing() => {
+                    words.extend(self.unheard(vec![note], problem.may_have_happened(), now));
                 }
                 answer if note.repeated => {
                     let answer = look_again(note.action.what, answer);
@@ -187,7 +187,12 @@ mod tests {
         let mut outbox = Outbox::default();
         outbox.push(note(1, Do::Acknowledge, now + Duration::from_secs(1)));
         let sent = outbox.take(|_| true);
-        assert!(outbox.heard(sent, vec![Answer::Refused { problem: busy }], now).is_empty());
+        assert!(outbox.heard(sent, vec![Answer::Refused { problem: busy.clone() }], now).is_empty());
         assert_eq!(outbox.len(), 1);
+        let again = outbox.take(|_| true);
+        assert!(!again[0].repeated, "it was surely not heard");
+        let unknown = Problem { code: "outcome-unknown".into(), ..busy };
+        assert!(outbox.heard(again, vec![Answer::Refused { problem: unknown }], now).is_empty());
+        assert!(outbox.take(|_| true)[0].repeated);
     }
 }

@@ -18,7 +18,8 @@ pub struct Problem {
     pub title: String,
     /// The HTTP status, also inside of a batch.
     pub status: u16,
-    /// A word for programs: it never changes its meaning.
+    /// A word for programs: it never changes its meaning. `outcome-unknown` says that the request may have been carried
+    /// out; after any other of Punctual's words nothing was done.
     pub code: String,
     /// What is wrong here, and what to do.
     pub detail: String,
@@ -28,6 +29,23 @@ pub struct Problem {
     /// How long to wait before trying again, if that helps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<Span>,
+}
+
+/// The codes of servers that could not carry a request out, and have not begun to. The one for what they may have
+/// begun is `outcome-unknown`.
+const NOTHING_DONE: [&str; 4] = ["overloaded", "stopping", "store-full", "unavailable"];
+
+impl Problem {
+    /// Whether the request may have been carried out all the same. Of what a server could not do (a status of 500 and
+    /// more) only its code says that it was not: one that is not known here may mean anything.
+    pub fn may_have_happened(&self) -> bool {
+        self.status >= 500 && !NOTHING_DONE.contains(&self.code.as_str())
+    }
+
+    /// Whether the same request may be carried out later.
+    pub fn is_passing(&self) -> bool {
+        matches!(self.status, 429 | 503 | 507) || self.retry_after.is_some()
+    }
 }
 
 impl fmt::Display for Problem {
@@ -72,5 +90,21 @@ impl<T> From<Result<T, Problem>> for Answer<T> {
             Ok(answer) => Answer::Done(answer),
             Err(problem) => Answer::Refused { problem },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_code_that_is_known_says_that_a_server_has_done_nothing() {
+        let problem = |status, code: &str| Problem { status, code: code.into(), ..Problem::default() };
+        for (status, code) in [(503, "overloaded"), (503, "stopping"), (503, "unavailable"), (507, "store-full")] {
+            assert!(!problem(status, code).may_have_happened() && problem(status, code).is_passing(), "{code}");
+        }
+        assert!(problem(503, "outcome-unknown").may_have_happened());
+        assert!(problem(500, "of another server").may_have_happened() && !problem(500, "").is_passing());
+        assert!(!problem(429, "rate-limited").may_have_happened() && !problem(409, "too-late").may_have_happened());
     }
 }

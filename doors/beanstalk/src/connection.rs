@@ -194,7 +194,7 @@ impl<'a> Connection<'a> {
                     if self.door.is_draining() {
                         self.round.say(Word::Draining);
                     } else {
-                        self.round.put(&self.used.tube, put);
+                        self.round.put(&self.used.tube, put, &self.door.handle);
                     }
                     continue;
                 }

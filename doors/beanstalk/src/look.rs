@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use punctual_core::store::Bodies;
 use punctual_core::view::{Kept, Listing, LiveState, RowView, TaskView};
-use punctual_core::{Millis, Name, Standing, TimeRange, Timestamp};
-use punctual_node::{Act, Done, Error, Number};
+use punctual_core::{Answer, Command, Millis, Name, Standing, TimeRange, Timestamp};
+use punctual_node::{Error, Number};
 
 use crate::answer::Word;
 use crate::connection::{Apart, Connection, DEFAULT};
@@ -119,8 +119,9 @@ impl Connection<'_> {
         let handle = &self.door.handle;
         let numbers = tasks.iter().map(|task| Number(self.door.id_of(task))).collect();
         let rows = handle.numbered(numbers, Bodies::Without).await?.into_iter().flatten();
-        let outcomes = handle.act_many(rows.map(|found| Act::Hasten { row: found.row }).collect()).await;
-        let is_ready = |outcome: &&Result<Done, Error>| matches!(outcome, Ok(Done::Hastened(Standing::Ready { .. })));
+        let outcomes = handle.carry_out(rows.map(|found| Command::Hasten { row: found.row }).collect()).await;
+        let is_ready =
+            |outcome: &&Result<Answer, Error>| matches!(outcome, Ok(Answer::Hastened(Standing::Ready { .. })));
         Ok(outcomes.iter().filter(is_ready).count() as u32)
     }
 

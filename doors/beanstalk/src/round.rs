@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use punctual_core::store::Bodies;
-use punctual_core::{Back, Backoff, Millis, Name, Retry, Task};
-use punctual_node::{Act, Acting, Handle, Number, Settle};
+use punctual_core::{Back, Backoff, Command, Millis, Name, Retry, Task};
+use punctual_node::{Awaited, Handle, Number};
 
 use crate::answer::{Output, Word};
 use crate::door::{Door, millis};
@@ -40,7 +40,7 @@ pub(crate) struct Round {
 /// The answer to a command, or what has to be done to know it.
 enum Slot {
     Said(Said),
-    Act(Deed, Act),
+    Do(Deed, Command),
     /// A row that is not held has to be found first.
     Find(Deed),
 }
@@ -66,30 +66,30 @@ impl Said {
 
 /// A round that is under way.
 pub(crate) struct Begun {
-    answers: Vec<Answer>,
-    acting: Option<Acting>,
+    sayings: Vec<Saying>,
+    awaited: Option<Awaited>,
 }
 
 /// What is to be answered to a command.
-enum Answer {
-    Said(Said),
-    /// What comes of the next act.
+enum Saying {
+    Known(Said),
+    /// What comes of the next command that is under way.
     Of(Deed),
 }
 
 impl Begun {
     /// Waits until everything is done, and writes the answers.
     pub async fn finish(self, handle: &Handle, held: &mut Held, output: &mut Output) {
-        let mut outcomes = match self.acting {
-            Some(acting) => acting.outcomes().await,
+        let mut outcomes = match self.awaited {
+            Some(awaited) => awaited.outcomes().await,
             None => Vec::new(),
         }
         .into_iter();
-        for answer in self.answers {
-            match answer {
-                Answer::Said(said) => said.write(output),
-                Answer::Of(deed) => {
-                    let outcome = outcomes.next().expect("every act has its outcome");
+        for saying in self.sayings {
+            match saying {
+                Saying::Known(said) => said.write(output),
+                Saying::Of(deed) => {
+                    let outcome = outcomes.next().expect("every command has its outcome");
                     tell(deed, outcome, handle, held, output);
                 }
             }
@@ -101,7 +101,7 @@ impl Slot {
     /// The job that is not held any more afterwards.
     fn leaves(&self) -> Option<u64> {
         match self {
-            Slot::Act(Deed::Delete(id) | Deed::Release(id) | Deed::Bury(id), _) => Some(*id),
+            Slot::Do(Deed::Delete(id) | Deed::Release(id) | Deed::Bury(id), _) => Some(*id),
             _ => None,
         }
     }
@@ -133,7 +133,7 @@ impl Round {
         self.slots.push(Slot::Said(Said::Document(document)));
     }
 
-    pub fn put(&mut self, tube: &Arc<Tube>, put: Put) {
+    pub fn put(&mut self, tube: &Arc<Tube>, put: Put, handle: &Handle) {
         self.bytes += put.body.len();
         if !tube.is_known() {
             self.new_tubes.push(Arc::clone(tube));
@@ -143,13 +143,13 @@ impl Round {
         task.priority = Some(put.pri);
         task.lease = Some(millis(put.ttr));
         task.retry = Some(RETRY);
-        self.slots.push(Slot::Act(Deed::Put(tube), Act::Schedule(Box::new(task))));
+        self.slots.push(Slot::Do(Deed::Put(tube), handle.scheduling(task)));
     }
 
     pub fn delete(&mut self, id: u64, held: Option<&Job>) {
         self.slots.push(match held {
             Some(job) => {
-                Slot::Act(Deed::Delete(id), Act::Remove { row: job.row.clone(), token: Some(job.lease.token) })
+                Slot::Do(Deed::Delete(id), Command::Remove { row: job.row.clone(), token: Some(job.lease.token) })
             }
             None => Slot::Find(Deed::Delete(id)),
         });
@@ -158,19 +158,18 @@ impl Round {
     pub fn release(&mut self, id: u64, held: Option<&Job>, pri: u32, delay: Millis) {
         let release = |job: &Job| {
             let (lease, back) = (job.lease.clone(), Back::After(delay));
-            Act::Settle(Settle::Release { lease, back, priority: Some(pri), note: None })
+            Command::Release { lease, back, priority: Some(pri), note: None }
         };
         self.settle(Deed::Release(id), held.map(release));
     }
 
     pub fn bury(&mut self, id: u64, held: Option<&Job>, pri: u32) {
-        let reject =
-            |job: &Job| Act::Settle(Settle::Reject { lease: job.lease.clone(), note: None, priority: Some(pri) });
+        let reject = |job: &Job| Command::Reject { lease: job.lease.clone(), note: None, priority: Some(pri) };
         self.settle(Deed::Bury(id), held.map(reject));
     }
 
     pub fn touch(&mut self, id: u64, held: Option<&Job>) {
-        let extend = |job: &Job| Act::Settle(Settle::Extend { lease: job.lease.clone(), by: None });
+        let extend = |job: &Job| Command::Extend { lease: job.lease.clone(), by: None };
         self.settle(Deed::Touch(id), held.map(extend));
     }
 
@@ -178,15 +177,15 @@ impl Round {
         self.slots.push(Slot::Find(Deed::Kick(id)));
     }
 
-    fn settle(&mut self, deed: Deed, act: Option<Act>) {
-        self.slots.push(act.map_or(Slot::Said(Said::Word(Word::NotFound)), |act| Slot::Act(deed, act)));
+    fn settle(&mut self, deed: Deed, command: Option<Command>) {
+        self.slots.push(command.map_or(Slot::Said(Said::Word(Word::NotFound)), |command| Slot::Do(deed, command)));
     }
 
     /// Whether a reserve that waits may begin before this is over: what it gets does not depend on what is found out
     /// here. Puts and releases happen before it all the same.
     pub fn may_be_followed(&self) -> bool {
         self.new_tubes.is_empty()
-            && !self.slots.iter().any(|slot| matches!(slot, Slot::Find(_) | Slot::Act(Deed::Touch(_), _)))
+            && !self.slots.iter().any(|slot| matches!(slot, Slot::Find(_) | Slot::Do(Deed::Touch(_), _)))
     }
 
     /// The jobs that the connection will not hold any more, in order.
@@ -204,23 +203,23 @@ impl Round {
         }
         let mut slots = std::mem::take(&mut self.slots);
         find_rows(&mut slots, &door.handle).await;
-        let mut acts = Vec::with_capacity(slots.len());
-        let mut answers = Vec::with_capacity(slots.len());
+        let mut commands = Vec::with_capacity(slots.len());
+        let mut sayings = Vec::with_capacity(slots.len());
         for slot in slots {
-            answers.push(match slot {
-                Slot::Act(deed, act) => {
-                    acts.push(act);
-                    Answer::Of(deed)
+            sayings.push(match slot {
+                Slot::Do(deed, command) => {
+                    commands.push(command);
+                    Saying::Of(deed)
                 }
-                Slot::Said(said) => Answer::Said(said),
+                Slot::Said(said) => Saying::Known(said),
                 Slot::Find(_) => unreachable!("all rows were found"),
             });
         }
-        if acts.is_empty() {
-            return Begun { answers, acting: None };
+        if commands.is_empty() {
+            return Begun { sayings, awaited: None };
         }
         until_there_is_room(&door.handle).await;
-        Begun { answers, acting: Some(door.handle.begin_many(acts)) }
+        Begun { sayings, awaited: Some(door.handle.begin(commands)) }
     }
 }
 
@@ -263,8 +262,8 @@ async fn find_rows(slots: &mut [Slot], handle: &Handle) {
     for ((index, deed), found) in wanted.into_iter().zip(found) {
         slots[index] = match found {
             None => Slot::Said(Said::Word(Word::NotFound)),
-            Some(found) if matches!(deed, Deed::Kick(_)) => Slot::Act(deed, Act::Hasten { row: found.row }),
-            Some(found) => Slot::Act(deed, Act::Remove { row: found.row, token: None }),
+            Some(found) if matches!(deed, Deed::Kick(_)) => Slot::Do(deed, Command::Hasten { row: found.row }),
+            Some(found) => Slot::Do(deed, Command::Remove { row: found.row, token: None }),
         };
     }
 }

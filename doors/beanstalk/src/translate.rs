@@ -1,7 +1,7 @@
 //! What the node says, in the words of the protocol.
 
-use punctual_core::{Name, Refused, Standing};
-use punctual_node::{Done, Error, Handle, Settled};
+use punctual_core::{Answer, Certainty, Name, Refused, Standing};
+use punctual_node::{Error, Handle};
 
 use crate::answer::{Output, Word};
 use crate::held::Held;
@@ -18,28 +18,28 @@ pub(crate) enum Deed {
 }
 
 /// Writes what came of a command, and notes what it means for what is held.
-pub(crate) fn tell(deed: Deed, outcome: Result<Done, Error>, handle: &Handle, held: &mut Held, output: &mut Output) {
+pub(crate) fn tell(deed: Deed, outcome: Result<Answer, Error>, handle: &Handle, held: &mut Held, output: &mut Output) {
     match (&outcome, &deed) {
-        (Ok(Done::Settled(Settled::Extended(until))), Deed::Touch(id)) => held.extended(*id, *until, handle.now()),
+        (Ok(Answer::Extended(until)), Deed::Touch(id)) => held.extended(*id, *until, handle.now()),
         // Nothing was done: it is still held.
-        (Err(Error::Overloaded | Error::Stopping), _) => {}
+        (Err(error), _) if !matches!(error, Error::Refused(_)) && error.certainty() == Certainty::NothingDone => {}
         (_, Deed::Delete(id) | Deed::Release(id) | Deed::Bury(id) | Deed::Touch(id)) => held.remove(*id),
         (_, Deed::Put(_) | Deed::Kick(_)) => {}
     }
-    match outcome {
-        Ok(Done::Scheduled(scheduled)) => {
-            let Deed::Put(tube) = deed else { unreachable!("only a put schedules") };
+    match (outcome, deed) {
+        (Ok(Answer::Scheduled(scheduled)), Deed::Put(tube)) => {
             output.inserted(handle.number(&tube, &scheduled.id, scheduled.number).0);
         }
-        Ok(Done::Removed(_)) => output.word(Word::Deleted),
-        Ok(Done::Hastened(Standing::Ready { .. })) => output.word(Word::Kicked),
-        // A full queue has pushed it out at once.
-        Ok(Done::Hastened(_)) => output.word(Word::NotFound),
-        Ok(Done::Settled(Settled::Released(_))) => output.word(Word::Released),
-        Ok(Done::Settled(Settled::Rejected)) => output.word(Word::Buried),
-        Ok(Done::Settled(Settled::Extended(_))) => output.word(Word::Touched),
-        Ok(Done::Settled(Settled::Acknowledged)) => output.word(Word::Deleted),
-        Err(error) => output.word(word_for(&error)),
+        (Ok(Answer::Hastened(standing)), _) => {
+            // A full queue may have pushed it out at once.
+            output.word(if matches!(standing, Standing::Ready { .. }) { Word::Kicked } else { Word::NotFound });
+        }
+        (Ok(_), Deed::Put(_) | Deed::Kick(_)) => unreachable!("what is put is scheduled, what is kicked is hastened"),
+        (Ok(_), Deed::Delete(_)) => output.word(Word::Deleted),
+        (Ok(_), Deed::Release(_)) => output.word(Word::Released),
+        (Ok(_), Deed::Bury(_)) => output.word(Word::Buried),
+        (Ok(_), Deed::Touch(_)) => output.word(Word::Touched),
+        (Err(error), _) => output.word(word_for(&error)),
     }
 }
 
@@ -54,8 +54,10 @@ pub(crate) fn word_for(error: &Error) -> Word {
             Refused::NoSuchTopic(_) | Refused::NoSuchQueue(_) => Word::NotFound,
             Refused::NotEmpty { .. } | Refused::Invalid { .. } | Refused::BadSettings(_) => Word::InternalError,
         },
+        // The protocol's word for what to try again later, and then its word for what went wrong half-way.
         Error::Overloaded | Error::Full(_) => Word::OutOfMemory,
+        Error::Unavailable { certainty: Certainty::NothingDone, .. } => Word::OutOfMemory,
+        Error::Unavailable { certainty: Certainty::Unknown, .. } => Word::InternalError,
         Error::Stopping => Word::Draining,
-        Error::Unavailable(_) => Word::InternalError,
     }
 }

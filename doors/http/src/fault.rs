@@ -132,7 +132,7 @@ impl From<Error> for Fault {
             Error::Refused(Refused::RateLimited { retry_after, .. }) => problem.retry_after = Some(Span(retry_after.0)),
             Error::Overloaded
             | Error::Stopping
-            | Error::Unavailable(_)
+            | Error::Unavailable { .. }
             | Error::Refused(Refused::QueueFull(_) | Refused::BeingDeleted(_)) => {
                 problem.retry_after = Some(Span::from_secs(1));
             }
@@ -157,7 +157,7 @@ fn status_of(error: &Error) -> StatusCode {
             | Refused::NotEmpty { .. }
             | Refused::LeaseLost { .. } => StatusCode::CONFLICT,
         },
-        Error::Overloaded | Error::Unavailable(_) | Error::Stopping => StatusCode::SERVICE_UNAVAILABLE,
+        Error::Overloaded | Error::Unavailable { .. } | Error::Stopping => StatusCode::SERVICE_UNAVAILABLE,
         Error::Full(_) => StatusCode::INSUFFICIENT_STORAGE,
     }
 }
@@ -183,6 +183,8 @@ impl IntoResponse for Fault {
 
 #[cfg(test)]
 mod tests {
+    use punctual_core::Certainty;
+
     use super::*;
 
     #[test]
@@ -190,6 +192,23 @@ mod tests {
         let problem = Fault::new(Code::TooLate, "gone").into_problem();
         assert_eq!(problem.kind, "urn:punctual:problem:too-late");
         assert_eq!((problem.title.as_str(), problem.status), ("Too late", 409));
+    }
+
+    #[test]
+    fn a_problem_says_whether_the_request_may_have_been_carried_out() {
+        let errors = [
+            Error::Refused(Refused::NothingThere),
+            Error::Overloaded,
+            Error::Full("the disk".into()),
+            Error::Stopping,
+            Error::nothing_done("the shard is away"),
+            Error::unknown_outcome("the commit failed"),
+        ];
+        for error in errors {
+            let may_have_happened = error.certainty() == Certainty::Unknown;
+            let problem = Fault::from(error).into_problem();
+            assert_eq!(problem.may_have_happened(), may_have_happened, "{problem}");
+        }
     }
 
     #[test]

@@ -48,7 +48,8 @@ pub(crate) async fn build_json(
         drop(turn);
         response
     });
-    joined(built).await.unwrap_or_else(|| Fault::from(Error::Stopping).into_response())
+    // What it tells of may have been done: deliveries that it was to hand over are leased.
+    joined(built).await.unwrap_or_else(|| Fault::from(Error::unknown_outcome("the server ends")).into_response())
 }
 
 /// How many long answers are built at once. What an answer is made of is in memory beside it until then, and only one

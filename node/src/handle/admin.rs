@@ -7,11 +7,11 @@ use std::sync::PoisonError;
 
 use punctual_core::store::ShardId;
 use punctual_core::{
-    Answer, Command, Name, QueueSettings, QueueView, Refused, Timestamp, TopicSettings, TopicView, view,
+    Answer, Command, Name, QueueSettings, QueueView, Refused, Timestamp, Told, TopicSettings, TopicView, view,
 };
 use tokio::sync::oneshot;
 
-use super::{Handle, answered};
+use super::{Handle, together};
 use crate::caller::{Concern, Outcome, Outcomes};
 use crate::deletions::{Ended, What};
 use crate::error::Error;
@@ -20,7 +20,7 @@ impl Handle {
     /// Creates a topic or changes its settings. On an error some shards may have done it; do it again.
     pub async fn put_topic(&self, name: &Name, settings: TopicSettings) -> Result<TopicSettings, Error> {
         let command = Command::PutTopic { name: name.clone(), settings: Box::new(settings) };
-        answered!(self.put(What::Topic, name, command).await, Answer::Topic(settings) => settings)
+        self.put(What::Topic, name, command).await
     }
 
     /// Creates a queue or changes its settings. On an error some shards may have done it; do it again.
@@ -28,7 +28,7 @@ impl Handle {
         let pause = QueueSettings::check_pause(settings.paused_until, "paused_until", self.now());
         self.counted(pause.map_err(Error::from))?;
         let command = Command::PutQueue { name: name.clone(), settings: Box::new(settings) };
-        answered!(self.put(What::Queue, name, command).await, Answer::Queue(settings) => settings)
+        self.put(What::Queue, name, command).await
     }
 
     /// Creates a queue with these settings if there is none, and leaves one alone that is there.
@@ -39,24 +39,24 @@ impl Handle {
             if handle.queue(&name).await?.is_some() {
                 return Ok(());
             }
-            handle.put_now(What::Queue, &name, put).await.map(|_| ())
+            handle.put_now::<QueueSettings>(What::Queue, &name, put).await.map(|_| ())
         });
         self.counted(made.await)
     }
 
-    async fn put(&self, what: What, name: &Name, command: Command) -> Outcome {
+    async fn put<T: Told + Send + 'static>(&self, what: What, name: &Name, command: Command) -> Result<T, Error> {
         let name = name.clone();
         self.counted(self.in_turn(|handle| async move { handle.put_now(what, &name, command).await }).await)
     }
 
-    pub(super) async fn put_now(&self, what: What, name: &Name, command: Command) -> Outcome {
+    pub(super) async fn put_now<T: Told>(&self, what: What, name: &Name, command: Command) -> Result<T, Error> {
         self.check_stays(what, name)?;
         self.check_room_for(what, name).await?;
-        let outcome = first(self.ask_all(command).await);
-        if what == What::Queue && outcome.is_ok() {
+        let settings = first(self.ask_all(command).await)?;
+        if what == What::Queue {
             self.shared.known_queues.write().unwrap_or_else(PoisonError::into_inner).insert(name.clone());
         }
-        outcome
+        Ok(settings)
     }
 
     /// Has something done by the administrator, to its end, also if this caller leaves.
@@ -88,35 +88,35 @@ impl Handle {
     /// Refuses tasks for a topic until it is resumed.
     pub async fn pause_topic(&self, name: &Name) -> Result<TopicSettings, Error> {
         let command = Command::PauseTopic { name: name.clone(), paused: true };
-        answered!(self.change(What::Topic, name, command).await, Answer::Topic(settings) => settings)
+        self.change(What::Topic, name, command).await
     }
 
     /// Takes tasks for a topic again.
     pub async fn resume_topic(&self, name: &Name) -> Result<TopicSettings, Error> {
         let command = Command::PauseTopic { name: name.clone(), paused: false };
-        answered!(self.change(What::Topic, name, command).await, Answer::Topic(settings) => settings)
+        self.change(What::Topic, name, command).await
     }
 
     /// Stops handing out from a queue until a time; without, until it is resumed.
     pub async fn pause_queue(&self, name: &Name, until: Option<Timestamp>) -> Result<QueueSettings, Error> {
         self.counted(QueueSettings::check_pause(until, "until", self.now()).map_err(Error::from))?;
         let command = Command::PauseQueue { name: name.clone(), until: Some(until.unwrap_or(Timestamp::NEVER)) };
-        answered!(self.change(What::Queue, name, command).await, Answer::Queue(settings) => settings)
+        self.change(What::Queue, name, command).await
     }
 
     /// Hands out from a queue again.
     pub async fn resume_queue(&self, name: &Name) -> Result<QueueSettings, Error> {
         let command = Command::PauseQueue { name: name.clone(), until: None };
-        answered!(self.change(What::Queue, name, command).await, Answer::Queue(settings) => settings)
+        self.change(What::Queue, name, command).await
     }
 
     /// Changes a topic or queue where it is, and makes it as it is then where it is not.
-    async fn change(&self, what: What, name: &Name, command: Command) -> Outcome {
+    async fn change<T: Told + Send + 'static>(&self, what: What, name: &Name, command: Command) -> Result<T, Error> {
         let name = name.clone();
         self.counted(self.in_turn(|handle| async move { handle.change_now(what, &name, command).await }).await)
     }
 
-    async fn change_now(&self, what: What, name: &Name, command: Command) -> Outcome {
+    async fn change_now<T: Told>(&self, what: What, name: &Name, command: Command) -> Result<T, Error> {
         self.check_stays(what, name)?;
         let outcomes = self.ask_all(command).await;
         let changed = outcomes.iter().find_map(|outcome| outcome.as_ref().ok()).cloned();
@@ -263,19 +263,11 @@ fn is_missing(outcome: &Outcome) -> bool {
 /// How many rows went with it in all shards that had it.
 fn rows_gone(outcomes: Vec<Outcome>) -> Ended {
     let (missing, others): (Vec<_>, Vec<_>) = outcomes.into_iter().partition(is_missing);
-    if others.is_empty() {
-        return answered!(first(missing), Answer::Deleted(rows) => rows);
-    }
-    let mut sum = 0;
-    for outcome in others {
-        let rows: Ended = answered!(outcome, Answer::Deleted(rows) => rows);
-        sum += rows?;
-    }
-    Ok(sum)
+    let rows: Vec<u64> = together(if others.is_empty() { missing } else { others })?;
+    Ok(rows.into_iter().sum())
 }
 
 /// The first error, else the first answer: all shards do the same.
-pub(super) fn first(outcomes: Vec<Outcome>) -> Outcome {
-    let mut answers = outcomes.into_iter().collect::<Result<Vec<Answer>, Error>>()?;
-    Ok(answers.swap_remove(0))
+fn first<T: Told>(outcomes: Vec<Outcome>) -> Result<T, Error> {
+    Ok(together(outcomes)?.swap_remove(0))
 }

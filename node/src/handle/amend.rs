@@ -3,9 +3,9 @@
 //! Looking and changing is one turn of the administrator, who makes all changes of settings: what two callers change at the
 //! same time is changed by both.
 
-use punctual_core::{Answer, Command, Name, QueueSettings, Refused, TopicSettings};
+use punctual_core::{Command, Name, QueueSettings, Refused, TopicSettings};
 
-use super::{Handle, answered};
+use super::Handle;
 use crate::deletions::What;
 use crate::error::Error;
 
@@ -27,9 +27,7 @@ impl Handle {
                 Err(refused) => return Ok(Err(refused)),
             };
             let put = Command::PutTopic { name: name.clone(), settings };
-            let outcome = handle.put_now(What::Topic, &name, put).await;
-            let settings: Result<TopicSettings, Error> = answered!(outcome, Answer::Topic(settings) => settings);
-            settings.map(Ok)
+            handle.put_now(What::Topic, &name, put).await.map(Ok)
         });
         self.counted(amended.await)
     }
@@ -55,9 +53,7 @@ impl Handle {
                 QueueSettings::check_pause(settings.paused_until, "paused_until", handle.now())?;
             }
             let put = Command::PutQueue { name: name.clone(), settings };
-            let outcome = handle.put_now(What::Queue, &name, put).await;
-            let settings: Result<QueueSettings, Error> = answered!(outcome, Answer::Queue(settings) => settings);
-            settings.map(Ok)
+            handle.put_now(What::Queue, &name, put).await.map(Ok)
         });
         self.counted(amended.await)
     }

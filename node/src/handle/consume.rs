@@ -2,100 +2,16 @@
 
 use std::sync::{Arc, PoisonError};
 
-use punctual_core::store::ShardId;
 use punctual_core::{
-    Answer, Back, Command, Delivery, Lease, Millis, Refused, Reserve, Revoke, Standing, Ticket, Timestamp,
+    Back, Command, Delivery, Lease, Millis, Refused, Reserve, Revoke, Standing, Ticket, Timestamp, Told,
 };
 use tokio::sync::oneshot;
 
-use super::{Handle, answered};
-use crate::caller::{Outcome, Served};
+use super::Handle;
+use crate::caller::Served;
 use crate::error::Error;
 use crate::outgoing::Hold;
-use crate::routing::shard_of_key;
 use crate::shared::Shared;
-
-/// What a consumer says about a delivery it holds.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Settle {
-    /// The work is done.
-    Acknowledge(Lease),
-    /// The work is not done and somebody else may try.
-    Release {
-        /// The right to say so.
-        lease: Lease,
-        /// When.
-        back: Back,
-        /// From now on with this priority.
-        priority: Option<u32>,
-        /// What went wrong.
-        note: Option<String>,
-    },
-    /// The work cannot be done.
-    Reject {
-        /// The right to say so.
-        lease: Lease,
-        /// Why not.
-        note: Option<String>,
-        /// With this priority, should it be handed out again.
-        priority: Option<u32>,
-    },
-    /// The work takes longer.
-    Extend {
-        /// The right to say so.
-        lease: Lease,
-        /// So long from now; `None` means as long as the queue gives.
-        by: Option<Millis>,
-    },
-}
-
-/// What came of what a consumer said.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Settled {
-    /// The delivery is done.
-    Acknowledged,
-    /// It was given back, and stands here now.
-    Released(Standing),
-    /// It is a dead letter.
-    Rejected,
-    /// Its lease ends then.
-    Extended(Timestamp),
-}
-
-impl Settle {
-    /// The lease of the delivery that is spoken of.
-    pub fn lease(&self) -> &Lease {
-        match self {
-            Settle::Acknowledge(lease)
-            | Settle::Release { lease, .. }
-            | Settle::Reject { lease, .. }
-            | Settle::Extend { lease, .. } => lease,
-        }
-    }
-
-    pub(super) fn command(self, shards: u16) -> (ShardId, Command) {
-        let shard = shard_of_key(&self.lease().key, shards);
-        let command = match self {
-            Settle::Acknowledge(lease) => Command::Acknowledge(lease),
-            Settle::Release { lease, back, priority, note } => Command::Release { lease, back, priority, note },
-            Settle::Reject { lease, note, priority } => Command::Reject { lease, note, priority },
-            Settle::Extend { lease, by } => Command::Extend { lease, by },
-        };
-        (shard, command)
-    }
-}
-
-impl Settled {
-    pub(super) fn of(outcome: Outcome) -> Result<Settled, Error> {
-        match outcome? {
-            Answer::Acknowledged => Ok(Settled::Acknowledged),
-            Answer::Released(standing) => Ok(Settled::Released(standing)),
-            Answer::Rejected => Ok(Settled::Rejected),
-            Answer::Extended(until) => Ok(Settled::Extended(until)),
-            other => unreachable!("a shard answers a command with its own answer, not with {other:?}"),
-        }
-    }
-}
 
 impl Handle {
     /// Waits for deliveries; empty when the time to wait was over. Those who have waited longest
@@ -135,7 +51,7 @@ impl Handle {
         let handed = (&mut waiting.receiver).await;
         waiting.ticket = None;
         let (outcome, hold) = handed.unwrap_or_else(|_| (Err(self.shared.lost()), None));
-        answered!(outcome, Answer::Reserved(deliveries) => (deliveries, hold))
+        Ok((Vec::by(outcome?), hold))
     }
 
     fn check_queues(&self, reserve: &Reserve) -> Result<(), Error> {
@@ -152,23 +68,12 @@ impl Handle {
 
     /// The work is done.
     pub async fn acknowledge(&self, lease: Lease) -> Result<(), Error> {
-        let shard = shard_of_key(&lease.key, self.shared.config.shards);
-        answered!(self.ask(shard, Command::Acknowledge(lease)).await, Answer::Acknowledged => ())
-    }
-
-    /// Says what became of many deliveries; each is answered by itself, in the order of what was said.
-    pub async fn settle_many(&self, settles: Vec<Settle>) -> Vec<Result<Settled, Error>> {
-        let shards = self.shared.config.shards;
-        let commands = settles.into_iter().map(|settle| Ok(settle.command(shards))).collect();
-        self.ask_many(commands).await.into_iter().map(Settled::of).collect()
+        self.ask(Command::Acknowledge(lease)).await
     }
 
     /// The work on many deliveries is done; each is answered by itself, in the order of the leases.
     pub async fn acknowledge_many(&self, leases: Vec<Lease>) -> Vec<Result<(), Error>> {
-        let shards = self.shared.config.shards;
-        let command = |lease: Lease| Ok((shard_of_key(&lease.key, shards), Command::Acknowledge(lease)));
-        let outcomes = self.ask_many(leases.into_iter().map(command).collect()).await;
-        outcomes.into_iter().map(|outcome| answered!(outcome, Answer::Acknowledged => ())).collect()
+        self.ask_many(leases.into_iter().map(Command::Acknowledge).collect()).await
     }
 
     /// The work is not done and somebody else may try; answers where the delivery stands now.
@@ -179,29 +84,23 @@ impl Handle {
         priority: Option<u32>,
         note: Option<String>,
     ) -> Result<Standing, Error> {
-        let shard = shard_of_key(&lease.key, self.shared.config.shards);
-        let command = Command::Release { lease, back, priority, note };
-        answered!(self.ask(shard, command).await, Answer::Released(standing) => standing)
+        self.ask(Command::Release { lease, back, priority, note }).await
     }
 
     /// An operator ends a lease, whoever holds it; answers where the delivery stands now.
     pub async fn revoke(&self, revoke: Revoke) -> Result<Standing, Error> {
-        let shard = self.shard_of(&revoke.selected.topic, &revoke.selected.id);
-        answered!(self.ask(shard, Command::Revoke(Box::new(revoke))).await, Answer::Released(standing) => standing)
+        self.ask(Command::Revoke(Box::new(revoke))).await
     }
 
     /// The work cannot be done: the delivery is a dead letter.
     pub async fn reject(&self, lease: Lease, note: Option<String>) -> Result<(), Error> {
-        let shard = shard_of_key(&lease.key, self.shared.config.shards);
-        let command = Command::Reject { lease, note, priority: None };
-        answered!(self.ask(shard, command).await, Answer::Rejected => ())
+        self.ask(Command::Reject { lease, note, priority: None }).await
     }
 
     /// The work takes longer: so long from now, or as long as the queue gives, but no longer than it allows. Answers
     /// with the new end of the lease.
     pub async fn extend(&self, lease: Lease, by: Option<Millis>) -> Result<Timestamp, Error> {
-        let shard = shard_of_key(&lease.key, self.shared.config.shards);
-        answered!(self.ask(shard, Command::Extend { lease, by }).await, Answer::Extended(until) => until)
+        self.ask(Command::Extend { lease, by }).await
     }
 }
 

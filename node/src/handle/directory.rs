@@ -5,10 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use punctual_core::{Answer, Chosen, Command, Counts, Name, QueueView, TopicView, Total};
+use punctual_core::{Chosen, Command, Counts, Name, QueueView, Told, TopicView, Total};
 
-use super::{Handle, answered};
-use crate::caller::Outcome;
+use super::Handle;
 use crate::error::Error;
 
 /// How many are looked at together, at least, when not all of them are meant.
@@ -29,7 +28,6 @@ trait Entry: Sized {
     /// Adds what another shard has of the same one.
     fn add(&mut self, other: &Self);
     fn look(chosen: Chosen) -> Command;
-    fn seen(outcome: Outcome) -> Result<Vec<Self>, Error>;
 }
 
 impl Entry for TopicView {
@@ -43,10 +41,6 @@ impl Entry for TopicView {
 
     fn look(chosen: Chosen) -> Command {
         Command::Topics(chosen)
-    }
-
-    fn seen(outcome: Outcome) -> Result<Vec<TopicView>, Error> {
-        answered!(outcome, Answer::Topics(topics) => topics)
     }
 }
 
@@ -62,10 +56,6 @@ impl Entry for QueueView {
 
     fn look(chosen: Chosen) -> Command {
         Command::Queues(chosen)
-    }
-
-    fn seen(outcome: Outcome) -> Result<Vec<QueueView>, Error> {
-        answered!(outcome, Answer::Queues(queues) => queues)
     }
 }
 
@@ -112,12 +102,8 @@ impl Handle {
 
     /// How much there is in all topics and queues together.
     pub async fn total(&self) -> Result<Total, Error> {
-        let mut sum = Total::default();
-        for outcome in self.ask_all(Command::Total).await {
-            let total: Result<Total, Error> = answered!(outcome, Answer::Total(total) => total);
-            sum = sum.plus(self.counted(total)?);
-        }
-        Ok(sum)
+        let totals: Vec<Total> = self.counted(self.look_all(Command::Total).await)?;
+        Ok(totals.into_iter().fold(Total::default(), Total::plus))
     }
 
     /// How much there is, by topic, queue and state. It is counted page by page, and takes as long as there are many.
@@ -135,7 +121,10 @@ impl Handle {
         mut after: Option<Name>,
         limit: usize,
         is_meant: impl Fn(&Name) -> bool,
-    ) -> Result<Names<T>, Error> {
+    ) -> Result<Names<T>, Error>
+    where
+        Vec<T>: Told,
+    {
         let mut entries: Vec<T> = Vec::new();
         // One more than is wanted tells whether there are more.
         let mut stride = limit.saturating_add(1).min(STRIDE + 1);
@@ -159,14 +148,16 @@ impl Handle {
 
     /// What all shards have of those that are chosen, the first ones by name. A shard's first ones hold all that it
     /// has of the first ones of all.
-    async fn look<T: Entry>(&self, chosen: Chosen, most: usize) -> Result<Vec<T>, Error> {
+    async fn look<T: Entry>(&self, chosen: Chosen, most: usize) -> Result<Vec<T>, Error>
+    where
+        Vec<T>: Told,
+    {
         let mut merged: BTreeMap<Name, T> = BTreeMap::new();
-        for outcome in self.ask_all(T::look(chosen)).await {
-            for entry in T::seen(outcome)? {
-                match merged.get_mut(entry.name()) {
-                    Some(known) => known.add(&entry),
-                    None => _ = merged.insert(entry.name().clone(), entry),
-                }
+        let pages: Vec<Vec<T>> = self.look_all(T::look(chosen)).await?;
+        for entry in pages.into_iter().flatten() {
+            match merged.get_mut(entry.name()) {
+                Some(known) => known.add(&entry),
+                None => _ = merged.insert(entry.name().clone(), entry),
             }
         }
         Ok(merged.into_values().take(most).collect())

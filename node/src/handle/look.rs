@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use punctual_core::store::{Bodies, Hardship, ShardId, Store, StoreError};
 use punctual_core::view::{self, Listing, TaskView, Wanted};
-use punctual_core::{Ahead, Answer, Command, Name, Refused, Scope, Timestamp, Unit};
+use punctual_core::{Ahead, Command, Name, Refused, Scope, Timestamp, Unit};
 use tokio::sync::oneshot;
 
-use super::{Handle, answered};
+use super::Handle;
 use crate::error::Error;
 use crate::inbox::Inbox;
 use crate::listing::{Cursor, Page, list};
@@ -114,12 +114,9 @@ impl Handle {
 
     async fn look_ahead(&self, unit: Unit, slots: usize) -> Result<Vec<(Timestamp, u64)>, Error> {
         let mut sums: BTreeMap<Timestamp, u64> = BTreeMap::new();
-        for outcome in self.ask_all(Command::Forecast { unit, slots }).await {
-            let forecast: Result<Vec<(Timestamp, u64)>, Error> =
-                answered!(outcome, Answer::Forecast(forecast) => forecast);
-            for (slot, count) in forecast? {
-                *sums.entry(slot).or_default() += count;
-            }
+        let forecasts: Vec<Vec<(Timestamp, u64)>> = self.look_all(Command::Forecast { unit, slots }).await?;
+        for (slot, count) in forecasts.into_iter().flatten() {
+            *sums.entry(slot).or_default() += count;
         }
         Ok(sums.into_iter().take(slots).collect())
     }
@@ -185,7 +182,7 @@ impl Handle {
         self.shared.readers.push(Box::new(move |store| _ = sender.send(read(store))))?;
         match receiver.await {
             Ok(result) => result.map_err(|error| self.shared.read_failed(&error)),
-            Err(_) => Err(self.shared.lost()),
+            Err(_) => Err(self.shared.lost().of_a_look()),
         }
     }
 }

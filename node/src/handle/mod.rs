@@ -8,19 +8,19 @@ mod amend;
 mod consume;
 mod directory;
 mod look;
+mod many;
 mod rows;
 mod tasks;
 
-pub use consume::{Settle, Settled};
 pub use directory::Names;
 pub use look::Slots;
-pub use rows::{Act, Acting, Done};
+pub use many::Awaited;
 
 use std::fmt;
 use std::sync::Arc;
 
 use punctual_core::store::ShardId;
-use punctual_core::{Command, Millis, Request, Timestamp};
+use punctual_core::{Certainty, Command, Limits, Millis, Refused, Request, Timestamp, Told};
 use tokio::sync::oneshot;
 
 use crate::caller::{Caller, Concern, Outcome, Outcomes, Share};
@@ -43,17 +43,6 @@ impl fmt::Debug for Handle {
         f.debug_struct("Handle").field("node", &self.shared.config.name).finish_non_exhaustive()
     }
 }
-
-/// Takes the expected answer out of an outcome.
-macro_rules! answered {
-    ($outcome:expr, $pattern:pat => $value:expr) => {
-        match $outcome? {
-            $pattern => Ok($value),
-            other => unreachable!("a shard answers a command with its own answer, not with {other:?}"),
-        }
-    };
-}
-use answered;
 
 /// Commands that are on their way.
 struct UnderWay {
@@ -85,9 +74,10 @@ impl Handle {
         at.since(self.shared.clock.ceiling())
     }
 
-    /// Sends a command to one shard and waits for the answer.
-    async fn ask(&self, shard: ShardId, command: Command) -> Outcome {
+    /// Sends a command about one task to its shard and waits for the answer.
+    async fn ask<T: Told>(&self, command: Command) -> Result<T, Error> {
         let answer = async {
+            let (shard, command) = self.admit(command)?;
             self.shared.check()?;
             let (sender, receiver) = oneshot::channel();
             let request = self.shared.request(command, Caller::One(sender));
@@ -97,20 +87,35 @@ impl Handle {
             }
             receiver.await.unwrap_or_else(|_| Err(self.shared.lost()))
         };
-        self.counted(answer.await)
+        self.counted(answer.await).map(T::by)
+    }
+
+    /// Finds the shard of a command about one task. What makes the store grow needs room there, and a new task that its
+    /// topic is not over its rate limit.
+    fn admit(&self, command: Command) -> Result<(ShardId, Command), Error> {
+        let Some((topic, id)) = command.task() else {
+            let why = "this is for all shards, and not one of many commands about single tasks".into();
+            return Err(Refused::Invalid { field: "command", why }.into());
+        };
+        let shard = self.shard_of(topic, id);
+        match &command {
+            Command::Schedule(schedule) => {
+                Limits::check_names(&schedule.task.headers)?;
+                self.shared.check_room()?;
+                self.shared.entrances.admit(&schedule.task.topic)?;
+            }
+            Command::Reschedule(change) if change.body.is_some() => self.shared.check_room()?,
+            Command::Replay(_) | Command::Hasten { .. } => self.shared.check_room()?,
+            Command::Reschedule(_) | Command::Take(_) => self.shared.check_growth()?,
+            _ => {}
+        }
+        Ok((shard, command))
     }
 
     /// Counts a refusal on its way to the caller. Each is counted once: in [`ask`](Handle::ask) and
     /// [`ask_many`](Handle::ask_many), and where a public method ends that does something else.
     fn counted<T>(&self, result: Result<T, Error>) -> Result<T, Error> {
         result.inspect_err(|error| self.shared.meter.refuse(error))
-    }
-
-    /// Sends commands to their shards, each as if it came alone, and waits for all the answers; an
-    /// error among the commands is its own answer.
-    async fn ask_many(&self, commands: Vec<Result<(ShardId, Command), Error>>) -> Vec<Outcome> {
-        let sent = self.send(commands, true);
-        self.collect_counted(sent).await
     }
 
     /// Sends commands to several shards and waits for all the answers. They are not refused for want
@@ -131,6 +136,12 @@ impl Handle {
     /// Sends a command to all shards and waits for all the answers, in the order of the shards.
     async fn ask_all(&self, command: Command) -> Vec<Outcome> {
         self.ask_several(self.shared.shards().map(|(shard, _)| (shard, command.clone())).collect()).await
+    }
+
+    /// The same for a command that only looks.
+    async fn look_all<T: Told>(&self, command: Command) -> Result<Vec<T>, Error> {
+        let outcomes = self.ask_all(command).await.into_iter();
+        outcomes.map(|outcome| outcome.map(T::by).map_err(Error::of_a_look)).collect()
     }
 
     fn send(&self, commands: Vec<Result<(ShardId, Command), Error>>, is_bounded: bool) -> UnderWay {
@@ -171,10 +182,6 @@ impl Handle {
         UnderWay { outcomes: receiver, duty }
     }
 
-    async fn collect_counted(&self, sent: UnderWay) -> Vec<Outcome> {
-        self.collect(sent).await.into_iter().map(|outcome| self.counted(outcome)).collect()
-    }
-
     async fn collect(&self, sent: UnderWay) -> Vec<Outcome> {
         if let Some(duty) = sent.duty {
             duty.keep().await;
@@ -187,4 +194,13 @@ impl Handle {
     fn heard(&self, outcomes: Outcomes) -> Vec<Outcome> {
         outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(|| Err(self.shared.lost()))).collect()
     }
+}
+
+/// What a command to several shards came to. Unless none of them has done it, it may have been done.
+fn together<T: Told>(outcomes: Vec<Outcome>) -> Result<Vec<T>, Error> {
+    let is_undone =
+        |outcome: &Outcome| outcome.as_ref().is_err_and(|error| error.certainty() == Certainty::NothingDone);
+    let nothing_done = outcomes.iter().all(is_undone);
+    let told = outcomes.into_iter().map(|outcome| outcome.map(T::by)).collect::<Result<_, Error>>();
+    told.map_err(|error| if nothing_done { error } else { error.of_a_part() })
 }

@@ -2,11 +2,11 @@
 
 use punctual_core::store::ShardId;
 use punctual_core::{
-    Answer, Command, Ending, Limits, Matching, Name, Reschedule, Ruling, Schedule, Scheduled, Scope, Selected, Shift,
-    Standing, Sweep, SweepAction, Swept, Task, TimeRange, Timestamp,
+    Command, Ending, Matching, Name, Reschedule, Ruling, Schedule, Scheduled, Scope, Selected, Shift, Standing, Sweep,
+    SweepAction, Swept, Task, TimeRange, Timestamp,
 };
 
-use super::{Handle, answered};
+use super::{Handle, together};
 use crate::error::Error;
 use crate::routing::shard_of;
 
@@ -14,42 +14,31 @@ impl Handle {
     /// Takes a task. When this comes back the task is durable. The same topic and id again is the
     /// same task: nothing new is made, and the answer says so.
     pub async fn schedule(&self, task: Task) -> Result<Scheduled, Error> {
-        let (shard, command) = self.counted(self.enter(task))?;
-        answered!(self.ask(shard, command).await, Answer::Scheduled(scheduled) => scheduled)
+        self.ask(self.scheduling(task)).await
     }
 
     /// Takes many tasks at once; each is answered by itself, in the order of the tasks.
     pub async fn schedule_many(&self, tasks: Vec<Task>) -> Vec<Result<Scheduled, Error>> {
-        let outcomes = self.ask_many(tasks.into_iter().map(|task| self.enter(task)).collect()).await;
-        let scheduled = |outcome| answered!(outcome, Answer::Scheduled(scheduled) => scheduled);
-        outcomes.into_iter().map(scheduled).collect()
+        self.ask_many(tasks.into_iter().map(|task| self.scheduling(task)).collect()).await
     }
 
-    /// Lets a task in if there is room, past its topic's rate limit, gives it an id and finds its shard.
-    pub(super) fn enter(&self, task: Task) -> Result<(ShardId, Command), Error> {
-        Limits::check_names(&task.headers)?;
-        self.shared.check_room()?;
-        self.shared.entrances.admit(&task.topic)?;
+    /// The command that takes a task, under its id or one that is made up.
+    pub fn scheduling(&self, task: Task) -> Command {
         let (id, id_is_new) = match &task.id {
             Some(id) => (id.clone(), false),
             None => (self.shared.ids.next(self.now()), true),
         };
-        let shard = self.shard_of(&task.topic, &id);
-        Ok((shard, Command::Schedule(Box::new(Schedule { task, id, id_is_new }))))
+        Command::Schedule(Box::new(Schedule { task, id, id_is_new }))
     }
 
     /// Takes a task back, if it is not too late.
     pub async fn cancel(&self, topic: &Name, id: &Name) -> Result<Ruling<()>, Error> {
-        let command = Command::Cancel { topic: topic.clone(), id: id.clone() };
-        answered!(self.ask(self.shard_of(topic, id), command).await, Answer::Cancelled(ruling) => ruling)
+        self.ask(Command::Cancel { topic: topic.clone(), id: id.clone() }).await
     }
 
     /// Changes a task's due time, priority or body, if it is not too late; answers with its due time.
     pub async fn reschedule(&self, change: Reschedule) -> Result<Ruling<Timestamp>, Error> {
-        self.counted(if change.body.is_some() { self.shared.check_room() } else { self.shared.check_growth() })?;
-        let shard = self.shard_of(&change.topic, &change.id);
-        let command = Command::Reschedule(Box::new(change));
-        answered!(self.ask(shard, command).await, Answer::Rescheduled(ruling) => ruling)
+        self.ask(Command::Reschedule(Box::new(change))).await
     }
 
     /// Cancels all tasks of a key, maybe of one topic only. A dry run only counts.
@@ -72,15 +61,12 @@ impl Handle {
 
     /// Hands a dead letter or a finished task out again; says where it stands then.
     pub async fn replay(&self, selected: Selected) -> Result<Standing, Error> {
-        self.counted(self.shared.check_room())?;
-        let shard = self.shard_of(&selected.topic, &selected.id);
-        answered!(self.ask(shard, Command::Replay(selected)).await, Answer::Replayed(standing) => standing)
+        self.ask(Command::Replay(selected)).await
     }
 
     /// Removes a dead letter.
     pub async fn purge(&self, selected: Selected) -> Result<(), Error> {
-        let shard = self.shard_of(&selected.topic, &selected.id);
-        answered!(self.ask(shard, Command::Purge(selected)).await, Answer::Purged => ())
+        self.ask(Command::Purge(selected)).await
     }
 
     /// Hands all dead letters that match out again. A dry run only counts.
@@ -131,12 +117,12 @@ impl Handle {
             SweepAction::Shift(_) if !sweep.dry_run => self.shared.check_growth()?,
             _ => {}
         }
-        let mut sum = Swept::default();
-        for outcome in self.ask_all(Command::Sweep(Box::new(sweep))).await {
-            let swept: Result<Swept, Error> = answered!(outcome, Answer::Swept(swept) => swept);
-            sum = sum.plus(swept?);
-        }
-        Ok(sum)
+        let swept: Vec<Swept> = if sweep.dry_run {
+            self.look_all(Command::Sweep(Box::new(sweep))).await?
+        } else {
+            together(self.ask_all(Command::Sweep(Box::new(sweep))).await)?
+        };
+        Ok(swept.into_iter().fold(Swept::default(), Swept::plus))
     }
 
     pub(super) fn shard_of(&self, topic: &str, id: &str) -> ShardId {

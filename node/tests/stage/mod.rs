@@ -164,7 +164,7 @@ pub async fn schedule_until_back(handle: &Handle, task: Task) -> Scheduled {
     for _ in 0..2_000 {
         match handle.schedule(task.clone()).await {
             Ok(scheduled) => return scheduled,
-            Err(Error::Unavailable(_)) => tokio::time::sleep(Duration::from_millis(10)).await,
+            Err(Error::Unavailable { .. }) => tokio::time::sleep(Duration::from_millis(10)).await,
             Err(other) => panic!("{other:?}"),
         }
     }

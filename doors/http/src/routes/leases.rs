@@ -3,9 +3,8 @@
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
-use punctual_core::{Back, Choice, Millis, Name, Reserve};
+use punctual_core::{Answer, Back, Choice, Command, Millis, Name, Reserve};
 use punctual_node::access::{Denied, Role};
-use punctual_node::{Settle, Settled};
 use punctual_wire as wire;
 
 use super::tasks::{check_batch, part};
@@ -71,20 +70,20 @@ pub(crate) async fn settle(State(app): State<Shared>, caller: Caller, body: Json
     caller.needs(Role::Consume, None)?;
     let asked: wire::Actions = body.parse()?;
     check_batch(asked.actions.len(), &app)?;
-    let (refused, wanted) = part(asked.actions.into_iter().map(|action| settle_of(action, &app.secret)));
-    let mut settled = app.handle.settle_many(wanted).await.into_iter();
+    let (refused, wanted) = part(asked.actions.into_iter().map(|action| command_of(action, &app.secret)));
+    let mut answers = app.handle.carry_out(wanted).await.into_iter();
     let result = |refused: Option<Fault>| {
-        let settled = match refused {
+        let answer = match refused {
             Some(fault) => Err(fault),
-            None => settled.next().expect("each action that was let in has an outcome").map_err(Fault::from),
+            None => answers.next().expect("each action that was let in has an outcome").map_err(Fault::from),
         };
-        settled.map(settled_to_wire).map_err(Fault::into_problem).into()
+        answer.map(settled).map_err(Fault::into_problem).into()
     };
     let results = refused.into_iter().map(result).collect();
     Ok(json(StatusCode::OK, &wire::Settlements { results }))
 }
 
-fn settle_of(action: wire::Action, secret: &[u8; 32]) -> Result<Settle, Fault> {
+fn command_of(action: wire::Action, secret: &[u8; 32]) -> Result<Command, Fault> {
     let lease = lease::read(&action.lease, secret)?;
     let misplaced = |field: &str, is_there: bool| {
         let why = "this does not go with what is to be done";
@@ -95,22 +94,23 @@ fn settle_of(action: wire::Action, secret: &[u8; 32]) -> Result<Settle, Fault> {
     misplaced("priority", priority.is_some() && action.what != wire::Do::Release)?;
     misplaced("note", note.is_some() && !matches!(action.what, wire::Do::Release | wire::Do::Reject))?;
     Ok(match action.what {
-        wire::Do::Acknowledge => Settle::Acknowledge(lease),
+        wire::Do::Acknowledge => Command::Acknowledge(lease),
         wire::Do::Release => {
             let back = after.map_or(Back::Retry, |after| Back::After(translate::millis(after)));
-            Settle::Release { lease, back, priority, note }
+            Command::Release { lease, back, priority, note }
         }
-        wire::Do::Reject => Settle::Reject { lease, note, priority: None },
-        wire::Do::Extend => Settle::Extend { lease, by: after.map(translate::millis) },
+        wire::Do::Reject => Command::Reject { lease, note, priority: None },
+        wire::Do::Extend => Command::Extend { lease, by: after.map(translate::millis) },
     })
 }
 
-fn settled_to_wire(settled: Settled) -> wire::Settled {
-    let (outcome, standing, until) = match settled {
-        Settled::Acknowledged => (wire::SettledOutcome::Acknowledged, None, None),
-        Settled::Released(standing) => (wire::SettledOutcome::Released, Some(translate::standing(standing)), None),
-        Settled::Rejected => (wire::SettledOutcome::Rejected, None, None),
-        Settled::Extended(until) => (wire::SettledOutcome::Extended, None, Some(translate::time(until))),
+fn settled(answer: Answer) -> wire::Settled {
+    let (outcome, standing, until) = match answer {
+        Answer::Acknowledged => (wire::SettledOutcome::Acknowledged, None, None),
+        Answer::Released(standing) => (wire::SettledOutcome::Released, Some(translate::standing(standing)), None),
+        Answer::Rejected => (wire::SettledOutcome::Rejected, None, None),
+        Answer::Extended(until) => (wire::SettledOutcome::Extended, None, Some(translate::time(until))),
+        other => unreachable!("nothing was said of a delivery that is answered with {other:?}"),
     };
     wire::Settled { outcome, standing, until }
 }

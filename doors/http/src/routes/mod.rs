@@ -77,7 +77,7 @@ pub(crate) fn router(app: App) -> Router {
 pub(crate) async fn to_its_end<T: Send + 'static>(
     act: impl Future<Output = Result<T, Fault>> + Send + 'static,
 ) -> Result<T, Fault> {
-    let given_up = || Err(Error::Unavailable("the server ends, and the outcome is unknown: ask".into()).into());
+    let given_up = || Err(Error::unknown_outcome("the server ends").into());
     joined(tokio::spawn(act)).await.unwrap_or_else(given_up)
 }
 
