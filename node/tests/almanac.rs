@@ -7,9 +7,11 @@ mod stage;
 use std::io;
 use std::sync::Arc;
 
-use punctual_almanac::{Almanac, Call, Config, Directory, Disk, Fault, SimulatedDisk, Tending};
+use punctual_almanac::{Almanac, Config, Directory, Disk, Tending};
 use punctual_core::{Millis, Ruling};
 use punctual_node::{Error, Handle, Node, SystemClock};
+use punctual_simulated_disk::{Call, Fault, SimulatedDisk};
+
 use stage::{config, eventually, finish, is_created, name, next, task};
 
 /// Small, so that runs are bound all the time.

@@ -1,12 +1,12 @@
 //! The consumers: they take deliveries and do with them what consumers do: work, dawdle, give
 //! back, refuse, ask for more time, or die.
 
+use punctual_chance::Chance;
 use punctual_core::{Answer, Back, Choice, Command, Delivery, Lease, Millis, Name, Reply, Reserve, RowId, Timestamp};
 
 use crate::clock::{EPOCH, Moment};
 use crate::demand::{Demand, Purpose, What, shard_of};
 use crate::profile::Profile;
-use crate::rng::Rng;
 use crate::workload::{QUIET, name};
 
 /// How many consumers do nothing but wait for the topic whose hand-overs are watched.
@@ -15,7 +15,7 @@ const WATCHERS: usize = 4;
 /// All consumers of a run.
 #[derive(Debug)]
 pub struct Consumers {
-    rng: Rng,
+    rng: Chance,
     shards: u16,
     /// The queues that each asks for.
     queues: Vec<Vec<Name>>,
@@ -29,7 +29,7 @@ pub struct Consumers {
 
 impl Consumers {
     /// Some that ask for several queues, one for each queue, and those that watch.
-    pub fn new(profile: &Profile, all: &[Name], rng: &mut Rng) -> Consumers {
+    pub fn new(profile: &Profile, all: &[Name], rng: &mut Chance) -> Consumers {
         let mut rng = rng.fork();
         let busy = rng.between(1, 4);
         let mut queues: Vec<Vec<Name>> = (0..WATCHERS).map(|_| vec![name(QUIET)]).collect();

@@ -21,7 +21,6 @@ pub mod node;
 mod ownership;
 pub mod profile;
 pub mod record;
-pub mod rng;
 pub mod store;
 pub mod trace;
 pub mod weight;

@@ -4,12 +4,12 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
+use punctual_chance::Chance;
 use punctual_core::store::{Fence, ShardId, Store};
 use punctual_core::{Board, Command, Forward, Millis, Name, Reply, Request, Reserve, Shard, Timestamp, Trust};
 
 use crate::clock::{EPOCH, Moment, NodeClock, right_time};
 use crate::record::{StepRecord, Tag};
-use crate::rng::Rng;
 
 /// How many steps a shard may make at one moment before that is taken for running in circles.
 const CIRCLES: u32 = 20_000;
@@ -249,7 +249,7 @@ impl Node {
     }
 
     /// Makes all steps that can be made now.
-    pub fn work(&mut self, moment: Moment, depth: usize, store: &dyn Store, exact: &Name, rng: &mut Rng) -> Worked {
+    pub fn work(&mut self, moment: Moment, depth: usize, store: &dyn Store, exact: &Name, rng: &mut Chance) -> Worked {
         let mut worked = Worked::default();
         let now = self.now(moment);
         let shards: Vec<ShardId> = self.seats.keys().copied().collect();
@@ -289,7 +289,7 @@ impl Node {
         now: Timestamp,
         moment: Moment,
         store: &dyn Store,
-        rng: &mut Rng,
+        rng: &mut Chance,
         worked: &mut Worked,
     ) {
         let truth = self.truth(moment);

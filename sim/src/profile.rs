@@ -1,9 +1,9 @@
 //! What kind of run a seed gives: how long, how large, and what goes wrong in it.
 
+use punctual_chance::Chance;
 use punctual_core::{Millis, ShardConfig};
 
 use crate::clock::Moment;
-use crate::rng::Rng;
 
 /// The kinds of runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -108,13 +108,13 @@ const YEAR: u64 = 365 * DAY;
 
 impl Profile {
     /// The run of a seed.
-    pub fn draw(rng: &mut Rng) -> Profile {
+    pub fn draw(rng: &mut Chance) -> Profile {
         let kind = *rng.pick(&Kind::ALL);
         Profile::of(kind, rng)
     }
 
     /// A run of a kind.
-    pub fn of(kind: Kind, rng: &mut Rng) -> Profile {
+    pub fn of(kind: Kind, rng: &mut Chance) -> Profile {
         let mut profile = Profile::plain(kind, rng);
         let some = rng.between(3, 12);
         match kind {
@@ -183,7 +183,7 @@ impl Profile {
         profile
     }
 
-    fn plain(kind: Kind, rng: &mut Rng) -> Profile {
+    fn plain(kind: Kind, rng: &mut Chance) -> Profile {
         Profile {
             kind,
             shards: *rng.pick(&[1, 1, 2, 3, 4]),
@@ -205,7 +205,7 @@ impl Profile {
 }
 
 /// Small sizes, so that what is rare in life (full slices, little room) is usual here.
-fn config(rng: &mut Rng) -> ShardConfig {
+fn config(rng: &mut Chance) -> ShardConfig {
     ShardConfig {
         window: Millis(rng.magnitude(2, 120_000)),
         slice: rng.magnitude(1, 200) as usize,

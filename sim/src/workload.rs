@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use punctual_chance::Chance;
 use punctual_core::store::{Key, ShardId};
 use punctual_core::{
     Answer, Back, Backoff, Binding, Chosen, Command, DEFAULT_MAX_LEASE, Delivery, Ending, Form, Matching, Millis, Name,
@@ -13,7 +14,6 @@ use punctual_core::{
 use crate::clock::{EPOCH, Moment};
 use crate::demand::{Demand, Purpose, What, shard_of};
 use crate::profile::{Kind, Profile};
-use crate::rng::Rng;
 
 /// The topic whose hand-overs are watched to the millisecond.
 pub const QUIET: &str = "quiet";
@@ -25,7 +25,7 @@ const YEAR: u64 = 365 * 24 * 3_600_000;
 /// The clients.
 #[derive(Debug)]
 pub struct Workload {
-    rng: Rng,
+    rng: Chance,
     shards: u16,
     kind: Kind,
     longest_delay: u64,
@@ -45,7 +45,7 @@ pub fn name(text: impl AsRef<str>) -> Name {
 
 impl Workload {
     /// The clients of a run.
-    pub fn new(profile: &Profile, rng: &mut Rng) -> Workload {
+    pub fn new(profile: &Profile, rng: &mut Chance) -> Workload {
         let mut rng = rng.fork();
         let mut topics = BTreeMap::new();
         let mut queues = BTreeMap::new();
@@ -120,7 +120,7 @@ impl Workload {
 
     /// Tasks for a far future.
     pub fn hoard(&mut self, count: u64) -> Vec<Demand> {
-        let far = |rng: &mut Rng| When::After(Millis(rng.between(3 * YEAR, 50 * YEAR)));
+        let far = |rng: &mut Chance| When::After(Millis(rng.between(3 * YEAR, 50 * YEAR)));
         (0..count)
             .map(|_| {
                 let when = far(&mut self.rng);
@@ -240,7 +240,7 @@ impl Workload {
         }
     }
 
-    fn about_one(&mut self, command: impl Fn(Name, Name, &mut Rng) -> Command) -> Vec<Demand> {
+    fn about_one(&mut self, command: impl Fn(Name, Name, &mut Chance) -> Command) -> Vec<Demand> {
         if self.known.is_empty() {
             return Vec::new();
         }
@@ -414,7 +414,7 @@ impl Workload {
     }
 }
 
-fn retry(rng: &mut Rng) -> Retry {
+fn retry(rng: &mut Chance) -> Retry {
     let first = Millis(rng.magnitude(1, 30_000));
     let backoff = match rng.below(3) {
         0 => Backoff::Fixed(Millis::ZERO),
@@ -424,7 +424,7 @@ fn retry(rng: &mut Rng) -> Retry {
     Retry { attempts: rng.between(0, 4) as u32, backoff, jitter_percent: *rng.pick(&[0, 10, 100]) }
 }
 
-fn queue(rng: &mut Rng) -> QueueSettings {
+fn queue(rng: &mut Chance) -> QueueSettings {
     let lease = Millis(rng.magnitude(500, 60_000));
     let max_lease = if rng.percent(30) { lease } else { DEFAULT_MAX_LEASE };
     QueueSettings {

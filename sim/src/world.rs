@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use punctual_chance::Chance;
 use punctual_core::store::ShardId;
 use punctual_core::{Answer, Name, Reply, Timestamp};
 
@@ -17,7 +18,6 @@ use crate::demand::{Demand, Purpose};
 use crate::node::Node;
 use crate::profile::{Kind, Profile};
 use crate::record::Tag;
-use crate::rng::Rng;
 use crate::say;
 use crate::store::FaultyStore;
 use crate::trace::Trace;
@@ -63,7 +63,7 @@ pub(crate) enum Event {
 /// One run.
 pub struct World {
     pub(crate) profile: Profile,
-    pub(crate) rng: Rng,
+    pub(crate) rng: Chance,
     pub(crate) trace: Trace,
     pub(crate) moment: Moment,
     queue: BTreeMap<(Moment, u64), Event>,
@@ -94,13 +94,13 @@ pub struct World {
 impl World {
     /// The world of a seed.
     pub fn new(seed: u64, traced: bool, sabotage: Option<Sabotage>) -> World {
-        let mut rng = Rng::new(seed);
+        let mut rng = Chance::new(seed);
         let profile = Profile::draw(&mut rng);
         World::with(profile, rng, traced, sabotage)
     }
 
     /// A world of this profile.
-    pub fn with(profile: Profile, mut rng: Rng, traced: bool, sabotage: Option<Sabotage>) -> World {
+    pub fn with(profile: Profile, mut rng: Chance, traced: bool, sabotage: Option<Sabotage>) -> World {
         let truth = TrueClock::default();
         let workload = Workload::new(&profile, &mut rng);
         let consumers = Consumers::new(&profile, &workload.queues(), &mut rng);

@@ -13,7 +13,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("punctual-wheel", &[]),
     ("punctual-core", &["punctual-wheel"]),
     ("punctual-memory", &["punctual-core"]),
-    ("punctual-almanac", &["punctual-core"]),
+    ("punctual-disk", &[]),
+    ("punctual-almanac", &["punctual-core", "punctual-disk"]),
     ("punctual-node", &["punctual-core"]),
     ("punctual-socket", &[]),
     ("punctual-beanstalk", &["punctual-core", "punctual-node", "punctual-socket"]),
@@ -33,7 +34,11 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "punctual-wire",
         ],
     ),
-    ("punctual-sim", &["punctual-core", "punctual-memory"]),
+    // For tests and for those who write stores: nothing that users run is built from these.
+    ("punctual-chance", &[]),
+    ("punctual-conformance", &["punctual-chance", "punctual-core"]),
+    ("punctual-simulated-disk", &["punctual-chance", "punctual-disk"]),
+    ("punctual-sim", &["punctual-chance", "punctual-core", "punctual-memory"]),
     ("xtask", &[]),
 ];
 

@@ -103,6 +103,8 @@ impl Positions {
 mod tests {
     use std::collections::BTreeSet;
 
+    use punctual_chance::Chance;
+
     use super::*;
     use crate::time::Timestamp;
 
@@ -112,7 +114,7 @@ mod tests {
 
     /// Numbers without order, the same in every run.
     fn scattered(number: u64) -> u64 {
-        number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33
+        Chance::new(number).draw() >> 33
     }
 
     #[test]

@@ -2,10 +2,9 @@
 //!
 //! Everything that is kept has a key and a time, so a store keeps rows in time order and knows
 //! nothing of tasks. All of the delay queue's logic stands above this contract and is written
-//! once. [`conformance`] is the suite that every store must pass. [`Timeline`], [`Index`] and
-//! [`Ownership`] are what more than one store is built of.
+//! once. The crate `punctual-conformance` is the suite that every store must pass. [`Timeline`],
+//! [`Index`] and [`Ownership`] are what more than one store is built of.
 
-pub mod conformance;
 mod index;
 mod ownership;
 mod row;
@@ -13,7 +12,6 @@ mod tally;
 mod timeline;
 
 use bytes::Bytes;
-
 pub use index::Index;
 pub use ownership::Ownership;
 pub use row::{Change, Key, Place, Position, Row, Table};

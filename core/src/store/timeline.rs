@@ -180,6 +180,8 @@ impl<T: Copy> Leaf<T> {
 mod tests {
     use std::collections::BTreeMap;
 
+    use punctual_chance::Chance;
+
     use super::*;
 
     fn position(millis: u64, seq: u64) -> Position {
@@ -188,7 +190,7 @@ mod tests {
 
     /// Numbers without order, the same in every run.
     fn scattered(number: u64) -> u64 {
-        number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33
+        Chance::new(number).draw() >> 33
     }
 
     #[test]

@@ -3,54 +3,40 @@
 
 use std::fmt::Write;
 
+use punctual_chance::Chance;
+
 const TUBES: [&str; 4] = ["default", "a", "b", "c"];
 const SPEAKERS: [char; 3] = ['A', 'B', 'C'];
 /// A tube that vanishes forgets its counters there and not here; so somebody watches them all.
 const ALL_ARE_WATCHED: &str = "K: watch a\nK: watch b\nK: watch c\n";
 
-struct Random(u64);
+fn priority(chance: &mut Chance) -> u64 {
+    *chance.pick(&[0, 1, 2, 1_023, 1_024, 4_294_967_295])
+}
 
-impl Random {
-    /// Something below a bound (splitmix64).
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % bound
-    }
+/// Tens of seconds, which is what the time left is rounded to.
+fn delay(chance: &mut Chance) -> u64 {
+    if chance.below(3) > 0 { 0 } else { 10 * (100 + chance.below(100_000)) }
+}
 
-    fn of<T: Copy>(&mut self, some: &[T]) -> T {
-        some[self.below(some.len() as u64) as usize]
-    }
-
-    fn priority(&mut self) -> u64 {
-        self.of(&[0, 1, 2, 1_023, 1_024, 4_294_967_295])
-    }
-
-    /// Tens of seconds, which is what the time left is rounded to.
-    fn delay(&mut self) -> u64 {
-        if self.below(3) > 0 { 0 } else { 10 * (100 + self.below(100_000)) }
-    }
-
-    /// Mostly a young one.
-    fn id(&mut self, put: u64) -> String {
-        let age = if self.below(4) > 0 { self.below(10) } else { self.below(put + 2) };
-        format!("${}", put.saturating_sub(age).max(1))
-    }
+/// Mostly a young one.
+fn id(chance: &mut Chance, put: u64) -> String {
+    let age = if chance.below(4) > 0 { chance.below(10) } else { chance.below(put + 2) };
+    format!("${}", put.saturating_sub(age).max(1))
 }
 
 /// A script of so many good commands.
 pub fn commands(seed: u64, count: usize) -> String {
-    let mut random = Random(seed);
+    let mut chance = Chance::new(seed);
     let mut script = ALL_ARE_WATCHED.to_owned();
     let mut put = 0;
     for _ in 0..count {
-        let who = random.of(&SPEAKERS);
-        if random.below(100) == 0 {
+        let who = *chance.pick(&SPEAKERS);
+        if chance.below(100) == 0 {
             _ = writeln!(script, "{who} closes");
             continue;
         }
-        let command = command(&mut random, &mut put);
+        let command = command(&mut chance, &mut put);
         _ = writeln!(script, "{who}: {command}");
         // Of two that are buried in the same millisecond the smaller id stands first here.
         if command.starts_with("bury") {
@@ -62,15 +48,15 @@ pub fn commands(seed: u64, count: usize) -> String {
 
 /// A script of so many writes with several good commands each.
 pub fn bursts(seed: u64, count: usize) -> String {
-    let mut random = Random(seed);
+    let mut chance = Chance::new(seed);
     let mut script = ALL_ARE_WATCHED.to_owned();
     let mut put = 0;
     for _ in 0..count {
-        let who = random.of(&SPEAKERS);
-        let length = 1 + random.below(16);
+        let who = *chance.pick(&SPEAKERS);
+        let length = 1 + chance.below(16);
         let mut burst = String::new();
         for _ in 0..length {
-            let mut command = command(&mut random, &mut put);
+            let mut command = command(&mut chance, &mut put);
             // As above: two of them would be buried in the same millisecond.
             if command.starts_with("bury") && burst.contains("bury") {
                 command = "peek-buried".to_owned();
@@ -82,31 +68,31 @@ pub fn bursts(seed: u64, count: usize) -> String {
     script
 }
 
-fn command(random: &mut Random, put: &mut u64) -> String {
-    let (id, tube) = (random.id(*put), random.of(&TUBES));
-    match random.below(100) {
+fn command(chance: &mut Chance, put: &mut u64) -> String {
+    let (id, tube) = (id(chance, *put), *chance.pick(&TUBES));
+    match chance.below(100) {
         0..24 => {
             *put += 1;
-            let (priority, delay, length) = (random.priority(), random.delay(), random.below(20));
+            let (priority, delay, length) = (priority(chance), delay(chance), chance.below(20));
             format!("put {priority} {delay} 2000000 {length} | \\{{x*{length}}}")
         }
         24..44 => "reserve-with-timeout 0".to_owned(),
         44..48 => format!("reserve-job {id}"),
         48..58 => format!("delete {id}"),
-        58..65 => format!("release {id} {} {}", random.priority(), random.delay()),
-        65..71 => format!("bury {id} {}", random.priority()),
-        71..73 => format!("kick {}", random.below(4)),
+        58..65 => format!("release {id} {} {}", priority(chance), delay(chance)),
+        65..71 => format!("bury {id} {}", priority(chance)),
+        71..73 => format!("kick {}", chance.below(4)),
         73..76 => format!("kick-job {id}"),
         76..78 => format!("touch {id}"),
         78..80 => format!("peek {id}"),
-        80..84 => random.of(&["peek-ready", "peek-delayed", "peek-buried"]).to_owned(),
+        80..84 => (*chance.pick(&["peek-ready", "peek-delayed", "peek-buried"])).to_owned(),
         84..88 => format!("stats-job {id}"),
         88..90 => format!("stats-tube {tube}"),
         90..92 => format!("use {tube}"),
         92..95 => format!("watch {tube}"),
         95..97 => format!("ignore {tube}"),
-        97 => format!("pause-tube {tube} {}", random.of(&[0, 0, 1_000_000])),
-        98 => random.of(&["list-tubes", "list-tubes-watched", "list-tube-used"]).to_owned(),
+        97 => format!("pause-tube {tube} {}", chance.pick(&[0, 0, 1_000_000])),
+        98 => (*chance.pick(&["list-tubes", "list-tubes-watched", "list-tube-used"])).to_owned(),
         _ => "stats".to_owned(),
     }
 }
@@ -124,12 +110,12 @@ const PIECES: &str = r"
 
 /// A script of so many connections that talk nonsense, and now and then sense.
 pub fn noise(seed: u64, connections: usize) -> String {
-    let mut random = Random(seed);
+    let mut chance = Chance::new(seed);
     let pieces: Vec<&str> = PIECES.split_whitespace().collect();
     let mut script = String::new();
     for _ in 0..connections {
-        let length = 1 + random.below(40);
-        let piece = |_| if random.below(4) == 0 { r"\r\n" } else { random.of(&pieces) };
+        let length = 1 + chance.below(40);
+        let piece = |_| if chance.below(4) == 0 { r"\r\n" } else { *chance.pick(&pieces) };
         let noise: String = (0..length).map(piece).collect();
         _ = writeln!(script, "A~ {noise}\nA half-closes\nA is closed");
     }

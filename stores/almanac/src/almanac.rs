@@ -20,10 +20,10 @@ use punctual_core::store::{
     ShardId, Store, StoreError, Tally,
 };
 use punctual_core::{Clock, Millis, Name};
+use punctual_disk::Disk;
 
 use crate::blocks::Blocks;
 use crate::config::{Config, Sync, Tending};
-use crate::disk::Disk;
 use crate::error::OpenError;
 use crate::journal::{Journal, Reach, Reached};
 use crate::keeper::Desk;

@@ -15,7 +15,8 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, chown};
 use std::path::Path;
 
-use crate::disk::{Directory, Disk, ReadOnlyDirectory};
+use punctual_disk::{Directory, Disk, ReadOnlyDirectory};
+
 use crate::error::{Damage, OpenError};
 use crate::journal::{Prefix, Reach, Reached, prefixes};
 use crate::manifest::Manifest;

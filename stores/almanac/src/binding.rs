@@ -12,10 +12,10 @@ use std::sync::{Arc, Mutex};
 
 use foldhash::fast::FixedState;
 use punctual_core::store::{Position, ShardId, Table};
+use punctual_disk::Disk;
 
 use crate::address::Address;
 use crate::blocks::Blocks;
-use crate::disk::Disk;
 use crate::error::ReadError;
 use crate::lock::lock;
 use crate::recent::{Body, Rows, SlotId};

@@ -80,10 +80,10 @@ impl Blocks {
 
 #[cfg(test)]
 mod tests {
-    use crate::disk::SimulatedDisk;
-    use crate::run::samples;
+    use punctual_simulated_disk::SimulatedDisk;
 
     use super::*;
+    use crate::run::samples;
 
     #[test]
     fn a_block_is_read_once_and_then_remembered() {

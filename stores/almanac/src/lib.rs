@@ -17,7 +17,6 @@ mod backup;
 mod binding;
 mod blocks;
 mod config;
-mod disk;
 mod error;
 pub mod inspect;
 mod journal;
@@ -38,8 +37,9 @@ mod shelf;
 mod state;
 mod weight;
 
+pub use punctual_disk::{Directory, Disk, File, ReadOnlyDirectory};
+
 pub use almanac::{Almanac, Usage};
 pub use backup::{Backup, backup};
 pub use config::{Config, Sync, Tending};
-pub use disk::{Call, Directory, Disk, Fault, File, ReadOnlyDirectory, SimulatedDisk};
 pub use error::{Damage, OpenError};

@@ -18,9 +18,9 @@ use std::sync::Arc;
 
 use bytes::Buf;
 use punctual_core::store::{Fence, ShardId, Tally};
+use punctual_disk::Disk;
 use roaring::RoaringBitmap;
 
-use crate::disk::Disk;
 use crate::error::{Damage, OpenError};
 use crate::payload::{read_tally, write_tally};
 

@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use punctual_core::Clock;
 use punctual_core::store::Ownership;
+use punctual_disk::Disk;
 use roaring::RoaringBitmap;
 
 use crate::almanac::{Shared, Signals};
 use crate::blocks::Blocks;
 use crate::config::Config;
-use crate::disk::Disk;
 use crate::error::{Damage, OpenError, is_no_room};
 use crate::journal::{Journal, Loss, Reach, Reached, Replay, SegmentFile, reach};
 use crate::keeper::Desk;

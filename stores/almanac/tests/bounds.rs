@@ -7,9 +7,11 @@ mod stage;
 use std::sync::Arc;
 use std::time::Duration;
 
-use punctual_almanac::{Almanac, Config, SimulatedDisk, Sync, Tending};
+use punctual_almanac::{Almanac, Config, Sync, Tending};
+use punctual_chance::Chance;
 use punctual_core::store::{Batch, Bodies, Change, Claim, Fence, Key, Position, Row, Scan, ShardId, Store, Table};
 use punctual_core::{Millis, Name, Timestamp};
+use punctual_simulated_disk::SimulatedDisk;
 
 use stage::ManualClock;
 
@@ -27,7 +29,7 @@ fn open(disk: &SimulatedDisk, config: Config) -> (Almanac, Fence) {
 
 fn row(number: u64) -> Row {
     // Times without order, the same in every run.
-    let at = Timestamp::from_millis(number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 34);
+    let at = Timestamp::from_millis(Chance::new(number).draw() >> 34);
     let key = Key::new("orders", &format!("{number:08}"), "");
     Row { table: Table::Live, key, seq: number, at, group: None, state: "state".into(), body: vec![7; 60].into() }
 }

@@ -12,14 +12,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use punctual_almanac::inspect::{Contents, Listed, Report, SegmentStanding, check};
-use punctual_almanac::{Almanac, Config, Damage, Directory, Disk, ReadOnlyDirectory, SimulatedDisk, Tending};
+use punctual_almanac::{Almanac, Config, Damage, Directory, Disk, ReadOnlyDirectory, Tending};
+use punctual_chance::Chance;
 use punctual_core::store::{Claim, Row, Store, Table};
 use punctual_core::{Millis, Name};
+use punctual_simulated_disk::SimulatedDisk;
 
-use stage::chance::Chance;
 use stage::model::Model;
 use stage::work::Work;
 use stage::{ManualClock, tiny};
+
+/// With this one the journal's last segment holds commits, and not only the mark of closing.
+const SEED: u64 = 2;
 
 fn open(disk: Arc<dyn Disk>, config: Config) -> Almanac {
     Almanac::open(disk, config, Arc::new(ManualClock::default())).unwrap()
@@ -42,7 +46,7 @@ impl Worked {
             let Claim::Granted(fence) = claim else { panic!("{claim:?}") };
             work.fences.insert(shard, fence);
         }
-        Worked { almanac, work, model: Model::default(), chance: Chance::new(1) }
+        Worked { almanac, work, model: Model::default(), chance: Chance::new(SEED) }
     }
 
     fn commit(&mut self, times: usize) {

@@ -7,9 +7,10 @@ mod stage;
 
 use std::sync::{Arc, Mutex, Weak};
 
-use punctual_almanac::{Almanac, Config, Directory, Disk, SimulatedDisk, Tending};
+use punctual_almanac::{Almanac, Config, Directory, Disk, Tending};
 use punctual_core::Millis;
-use punctual_core::store::{Store, conformance};
+use punctual_core::store::Store;
+use punctual_simulated_disk::SimulatedDisk;
 
 use stage::{ManualClock, tiny};
 
@@ -37,7 +38,7 @@ impl Kind {
     }
 }
 
-impl conformance::Subject for Kind {
+impl punctual_conformance::Subject for Kind {
     fn fresh(&self) -> Arc<dyn Store> {
         let directory = tempfile::tempdir().unwrap();
         let disk = (self.make_disk)(&directory);
@@ -67,7 +68,7 @@ fn real(directory: &tempfile::TempDir) -> Arc<dyn Disk> {
 
 #[test]
 fn an_almanac_that_keeps_all_rows_recent_conforms() {
-    conformance::run(&Kind::new(
+    punctual_conformance::run(&Kind::new(
         Config { tending: Tending::Manual, segment: 64 << 10, ..Config::default() },
         simulated,
     ));
@@ -75,11 +76,11 @@ fn an_almanac_that_keeps_all_rows_recent_conforms() {
 
 #[test]
 fn an_almanac_that_binds_a_run_after_every_few_commits_conforms() {
-    conformance::run(&Kind::new(tiny(), simulated));
+    punctual_conformance::run(&Kind::new(tiny(), simulated));
 }
 
 #[test]
 fn an_almanac_with_a_keeper_of_its_own_on_a_real_disk_conforms() {
     let config = Config { tending: Tending::Thread, reserve: 64 << 10, ..tiny() };
-    conformance::run(&Kind::new(config, real));
+    punctual_conformance::run(&Kind::new(config, real));
 }

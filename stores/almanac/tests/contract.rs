@@ -6,11 +6,12 @@ mod stage;
 
 use std::sync::Arc;
 
-use punctual_almanac::{Almanac, SimulatedDisk};
+use punctual_almanac::Almanac;
 use punctual_core::store::{
     Batch, Bodies, Change, Claim, Fence, Key, Place, Position, Row, ShardId, Store, StoreError, Table,
 };
 use punctual_core::{Millis, Name, Timestamp};
+use punctual_simulated_disk::SimulatedDisk;
 
 use stage::{ManualClock, tiny};
 

@@ -12,11 +12,15 @@ use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::time::{Duration, Instant, SystemTime};
 
-use punctual_almanac::{Call, Fault, Sync, Tending};
+use punctual_almanac::{Sync, Tending};
+use punctual_simulated_disk::{Call, Fault};
 
 use stage::scene::Scene;
 use stage::tiny;
 use stage::world::{Deaths, World};
+
+/// The first world. Some moments come once in hundreds of worlds; with those that follow this one each of them comes.
+const FIRST: u64 = 100;
 
 /// How often the almanac of a world is opened.
 const LIVES: usize = 12;
@@ -41,7 +45,7 @@ fn run(worlds: u64, sync: Sync, tending: Tending) -> Deaths {
     let seeds = match (number("PUNCTUAL_SEED"), number("PUNCTUAL_CASES")) {
         (Some(seed), _) => seed..seed + 1,
         (None, Some(cases)) => fresh..fresh + cases,
-        (None, None) => 0..worlds,
+        (None, None) => FIRST..FIRST + worlds,
     };
     let begin = Instant::now();
     let mut deaths = Deaths::new();

@@ -5,8 +5,9 @@
 
 mod stage;
 
-use punctual_almanac::{Almanac, Config, Damage, OpenError, SimulatedDisk};
+use punctual_almanac::{Almanac, Config, Damage, OpenError};
 use punctual_core::store::{Bodies, Find, Store, StoreError, Table};
+use punctual_simulated_disk::SimulatedDisk;
 
 use stage::model::{Model, everything};
 use stage::scene::{Scene, insert, remove, update};

@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::sync::Arc;
 
-use punctual_almanac::{Almanac, Call, Config, Directory, Disk, Fault, OpenError, SimulatedDisk, Sync};
+use punctual_almanac::{Almanac, Config, Directory, Disk, OpenError, Sync};
 use punctual_core::store::{Bodies, Store, StoreError};
+use punctual_simulated_disk::{Call, Fault, SimulatedDisk};
 
 use stage::model::Model;
 use stage::scene::{SHARD, Scene, insert, key, remove, update};

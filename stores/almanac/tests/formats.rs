@@ -13,10 +13,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use punctual_almanac::{Almanac, Config, Directory, ReadOnlyDirectory, inspect};
+use punctual_chance::Chance;
 use punctual_core::store::{Batch, Bodies, Change, Claim, Fence, Key, Row, ShardId, Store, Table};
 use punctual_core::{Millis, Name, Timestamp};
 
-use stage::chance::Chance;
 use stage::model::{Model, everything};
 use stage::work::Work;
 use stage::{ManualClock, tiny};

@@ -7,8 +7,9 @@ mod stage;
 
 use std::io::ErrorKind;
 
-use punctual_almanac::{Almanac, Call, Config, Fault, SimulatedDisk, Sync};
+use punctual_almanac::{Almanac, Config, Sync};
 use punctual_core::store::{Change, Hardship, Room, Store, StoreError};
+use punctual_simulated_disk::{Call, Fault, SimulatedDisk};
 
 use stage::scene::{SHARD, Scene, grow, insert, key, remove, update};
 use stage::tiny;

@@ -19,10 +19,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use punctual_almanac::{Almanac, Config, Directory, Sync, Tending};
+use punctual_chance::Chance;
 use punctual_core::store::{Batch, Claim, Fence, ShardId, Store};
 use punctual_core::{Millis, Name};
 
-use stage::chance::Chance;
 use stage::model::Model;
 use stage::work::Work;
 use stage::{ManualClock, tiny};

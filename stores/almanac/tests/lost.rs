@@ -6,8 +6,9 @@
 mod stage;
 
 use punctual_almanac::inspect::check;
-use punctual_almanac::{Almanac, Call, Config, Disk, Fault, OpenError, SimulatedDisk};
+use punctual_almanac::{Almanac, Config, Disk, OpenError};
 use punctual_core::store::Store;
+use punctual_simulated_disk::{Call, Fault, SimulatedDisk};
 
 use stage::model::Model;
 use stage::scene::{Scene, insert};

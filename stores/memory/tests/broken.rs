@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use bench::TestClock;
-use punctual_core::store::conformance::{self, Subject};
+use punctual_conformance::Subject;
 use punctual_core::store::{
     Batch, Bodies, Change, Claim, Fence, Fenced, Find, FindBack, Key, Owner, Position, Row, Scan, ScanBack, ShardId,
     Store, StoreError, Table, Tally,
@@ -368,7 +368,8 @@ impl Subject for Wrong {
 #[test]
 fn the_suite_fails_for_every_broken_store_and_names_the_fact() {
     for (breakage, fact) in CASES {
-        let failures = conformance::examine(&Wrong { breakage, clock: Arc::default(), newest: Mutex::default() });
+        let failures =
+            punctual_conformance::examine(&Wrong { breakage, clock: Arc::default(), newest: Mutex::default() });
         let facts: Vec<&str> = failures.iter().map(|failure| failure.fact).collect();
         assert!(facts.contains(&fact), "{breakage:?} is not noticed by {fact}, only by {facts:?}");
         println!("{breakage:?}: {} facts fail", facts.len());

@@ -5,9 +5,9 @@ mod bench;
 use std::sync::Arc;
 
 use bench::TestClock;
+use punctual_conformance::Subject;
 use punctual_core::Millis;
 use punctual_core::store::Store;
-use punctual_core::store::conformance::{self, Subject};
 use punctual_memory::MemoryStore;
 
 #[derive(Default)]
@@ -37,6 +37,6 @@ impl Subject for InMemory {
 #[test]
 fn the_memory_store_conforms() {
     for seed in 1..=3 {
-        conformance::run(&InMemory { seed, ..InMemory::default() });
+        punctual_conformance::run(&InMemory { seed, ..InMemory::default() });
     }
 }

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use punctual_disk::Disk;
+
 use super::look::{Look, SeenRun};
 use super::report::Report;
-use crate::disk::Disk;
 use crate::error::{Damage, OpenError};
 use crate::journal::SegmentStanding;
 use crate::manifest::Manifest;

@@ -11,11 +11,11 @@ use std::thread;
 use std::time::Duration;
 
 use punctual_core::store::{ShardId, Table};
+use punctual_disk::Disk;
 use roaring::RoaringBitmap;
 
 use super::follow::follow;
 use crate::blocks::Blocks;
-use crate::disk::Disk;
 use crate::error::{Damage, OpenError, ReadError};
 use crate::journal::{Inspected, Reach, Reached, SegmentFile, inspect, reach, unreadable};
 use crate::keys::Keys;

@@ -3,11 +3,11 @@
 use std::fmt;
 
 use punctual_core::store::{Fence, ShardId, Table};
+use punctual_disk::Disk;
 
 use super::look::Look;
 use super::report::counted;
 use super::rows::Rows;
-use crate::disk::Disk;
 use crate::error::{Damage, OpenError};
 pub use crate::journal::SegmentStanding;
 use crate::manifest;

@@ -9,10 +9,11 @@ use std::io;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use punctual_disk::{Disk, File};
+
 use super::record::{Beginning, HEAD, RECORDS, Record, SegmentHead, VERSION, first_record};
 use super::replay::{Found, is_cut, missing, resume};
 use super::{Reached, SegmentFile};
-use crate::disk::{Disk, File};
 use crate::error::{Damage, OpenError};
 
 /// What was found of a journal.

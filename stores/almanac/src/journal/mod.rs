@@ -21,7 +21,8 @@ use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use crate::disk::{Disk, File};
+use punctual_disk::{Disk, File};
+
 use crate::error::is_no_room;
 use crate::lock::lock;
 use record::{Beginning, HEAD, RECORDS, SegmentHead, seal};
@@ -335,8 +336,9 @@ fn refused(error: io::Error) -> AppendError {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
 mod tests {
+    use punctual_simulated_disk::{Call, Fault, SimulatedDisk};
+
     use super::*;
-    use crate::disk::{Call, Fault, SimulatedDisk};
 
     #[test]
     fn after_a_sync_that_failed_none_succeeds_whoever_tries() {

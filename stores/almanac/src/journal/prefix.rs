@@ -1,8 +1,9 @@
 //! The journal as it stands while somebody may be writing to it: for a copy of one moment.
 
+use punctual_disk::Disk;
+
 use super::record::{Beginning, RECORDS, SegmentHead, first_record};
 use super::{Reached, SegmentFile};
-use crate::disk::Disk;
 use crate::error::{Damage, OpenError};
 
 /// A segment up to where it can be read.

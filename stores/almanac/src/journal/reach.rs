@@ -16,9 +16,9 @@ use std::io;
 use std::sync::Arc;
 
 use bytes::Buf;
+use punctual_disk::{Disk, File};
 
 use super::SegmentFile;
-use crate::disk::{Disk, File};
 use crate::error::{Damage, OpenError};
 
 /// The file of the notes.
@@ -207,8 +207,9 @@ fn read_note(mut from: &[u8]) -> Note {
 
 #[cfg(test)]
 mod tests {
+    use punctual_simulated_disk::SimulatedDisk;
+
     use super::*;
-    use crate::disk::SimulatedDisk;
 
     fn reached(sequence: u64) -> Reached {
         Reached { sequence, segment: 7, name: 3 }

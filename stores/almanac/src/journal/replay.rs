@@ -11,9 +11,10 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
+use punctual_disk::Disk;
+
 use super::record::{Beginning, RECORDS, Record, SegmentHead, VERSION, first_record, may_follow};
 use super::{Journal, Reached, SegmentFile};
-use crate::disk::Disk;
 use crate::error::{Damage, OpenError};
 
 /// The journal's files, looked at but not yet read.

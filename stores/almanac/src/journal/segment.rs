@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use crate::disk::{Disk, File};
+use punctual_disk::{Disk, File};
 
 /// How the names of the journal's files begin.
 const PREFIX: &str = "journal-";

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
-
-use crate::disk::SimulatedDisk;
-use crate::row::KeyText;
-use crate::run::samples;
+use punctual_chance::Chance;
+use punctual_simulated_disk::SimulatedDisk;
 
 use super::*;
+use crate::row::KeyText;
+use crate::run::samples;
 
 fn address(run: u16, ordinal: u32) -> Address {
     Address { run, ordinal }
@@ -16,8 +16,7 @@ fn address(run: u16, ordinal: u32) -> Address {
 
 /// Numbers that look like hashes.
 fn hash(number: u64) -> u64 {
-    let mixed = (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) ^ mixed << 7
+    Chance::new(number).draw()
 }
 
 fn addresses(keys: &Keys, hash: u64) -> BTreeSet<Address> {

@@ -3,7 +3,8 @@
 use std::io;
 use std::sync::Arc;
 
-use crate::disk::File;
+use punctual_disk::File;
+
 use crate::error::{Damage, ReadError};
 
 pub(super) struct RunFile {

@@ -82,8 +82,8 @@ use std::io;
 use std::ops::{Range, RangeInclusive};
 
 use punctual_core::store::{Position, ShardId, Table};
+use punctual_disk::Disk;
 
-use crate::disk::Disk;
 use crate::error::{Damage, OpenError, ReadError};
 use crate::row::numbers_hash;
 

@@ -4,7 +4,7 @@
 use std::io;
 use std::sync::Arc;
 
-use crate::disk::File;
+use punctual_disk::File;
 
 /// How much is written at once.
 const PIECE: usize = 256 << 10;

@@ -2,8 +2,8 @@
 
 use punctual_core::store::{Key, Position, Row, ShardId, Table};
 use punctual_core::{Name, Timestamp};
+use punctual_disk::Disk;
 
-use crate::disk::Disk;
 use crate::row::{Parts, StoredRow};
 
 use super::{Run, RunWriter};

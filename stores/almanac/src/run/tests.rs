@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 use punctual_core::store::{Bodies, Row};
 use punctual_core::{Name, Timestamp};
+use punctual_disk::File;
+use punctual_simulated_disk::{Call, Fault, SimulatedDisk};
 
-use crate::disk::{File, SimulatedDisk};
 use crate::error::Damage;
 use crate::row::{KeyText, StoredRow, group_hash};
 
@@ -308,13 +309,7 @@ fn blocks_whose_room_was_given_back_are_damaged_unless_they_are_known_to_be_dead
 fn a_disk_that_does_not_answer_is_not_damage() {
     let disk = SimulatedDisk::new(1);
     let (run, _) = write(&disk, 1, &rows(3, 0..10));
-    disk.fail(crate::disk::Fault {
-        call: crate::disk::Call::Read,
-        name_contains: "run",
-        after: 0,
-        kind: io::ErrorKind::Other,
-        lasting: true,
-    });
+    disk.fail(Fault { call: Call::Read, name_contains: "run", after: 0, kind: io::ErrorKind::Other, lasting: true });
     assert!(matches!(run.read_block(0), Err(ReadError::Io { .. })));
     assert!(matches!(run.keys(), Err(ReadError::Io { .. })));
     assert!(matches!(Run::open(&disk, 1), Err(OpenError::Io { .. })));

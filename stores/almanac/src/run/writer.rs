@@ -3,9 +3,9 @@
 use std::io;
 
 use punctual_core::store::{Position, ShardId, Table};
+use punctual_disk::Disk;
 
 use crate::address::Address;
-use crate::disk::Disk;
 use crate::row::{StoredRow, group_hash, numbers_hash, write_with_body};
 
 use super::file::RunFile;

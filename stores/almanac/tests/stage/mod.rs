@@ -3,8 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
 #![allow(dead_code, reason = "each test uses its part")]
 
-pub mod chance;
-pub mod files;
 pub mod model;
 pub mod scene;
 pub mod work;

@@ -5,13 +5,12 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 
 use punctual_almanac::Almanac;
+use punctual_chance::Chance;
 use punctual_core::store::{
     Batch, Bodies, Change, Find, FindBack, Key, Place, Position, Row, Scan, ScanBack, ShardId, Store, StoreError,
     Table, Tally,
 };
 use punctual_core::{Name, Timestamp};
-
-use super::chance::Chance;
 
 /// All rows and tallies. Settings have a space of keys of their own.
 #[derive(Clone, Default, PartialEq)]

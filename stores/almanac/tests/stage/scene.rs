@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use punctual_almanac::{Almanac, Config, OpenError, SimulatedDisk};
+use punctual_almanac::{Almanac, Config, OpenError};
+use punctual_chance::Chance;
 use punctual_core::store::{Batch, Change, Claim, Key, Row, ShardId, Store, StoreError, Table};
 use punctual_core::{Millis, Name, Timestamp};
+use punctual_simulated_disk::SimulatedDisk;
 
 use super::ManualClock;
-use super::chance::Chance;
 use super::model::Model;
 use super::work::Work;
 

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use punctual_chance::Chance;
 use punctual_core::store::{Batch, Change, Fence, Key, Row, ShardId, Table, Tally, TallyKind};
 use punctual_core::{Name, Timestamp};
 
-use super::chance::Chance;
 use super::model::Model;
 
 pub struct Work {

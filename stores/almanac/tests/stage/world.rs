@@ -8,12 +8,13 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::sync::Arc;
 
-use punctual_almanac::{Almanac, Call, Config, Fault, SimulatedDisk, Sync, Tending};
+use punctual_almanac::{Almanac, Config, Sync, Tending};
+use punctual_chance::Chance;
 use punctual_core::store::{Batch, Claim, Fence, ShardId, Store, StoreError};
 use punctual_core::{Millis, Name};
+use punctual_simulated_disk::{Call, Fault, SimulatedDisk};
 
 use super::ManualClock;
-use super::chance::Chance;
 use super::model::Model;
 use super::work::Work;
 
