@@ -11,7 +11,7 @@ use crate::time::Timestamp;
 impl<R> Shard<R> {
     pub(super) fn create_topic(&mut self, name: &Name, settings: TopicSettings) -> TopicIndex {
         let feeds_default = settings.feeds.is_none();
-        self.settings.insert(topic_key(name), Some(settings.lay()));
+        self.catalogue.put(topic_key(name), settings.lay());
         self.adopt_topic(name, &settings);
         let index = self.directory.add_topic(name, settings);
         if feeds_default && self.config.create_on_use {
@@ -21,39 +21,29 @@ impl<R> Shard<R> {
     }
 
     pub(super) fn create_queue(&mut self, name: &Name, settings: QueueSettings) -> QueueIndex {
-        self.settings.insert(queue_key(name), Some(settings.lay()));
+        self.catalogue.put(queue_key(name), settings.lay());
         self.adopt_queue(name, &settings);
         self.directory.add_queue(name, settings)
     }
 
     /// Begins to do what a topic's settings say.
     pub(super) fn adopt_topic(&mut self, name: &Name, settings: &TopicSettings) {
-        self.rates.push((name.clone(), settings.rate));
-        self.history.add(settings.history, self.now);
+        self.outgoing.limit_topic(name, settings.rate);
+        self.kept.history.add(settings.history, self.now);
     }
 
     /// Begins to do what a queue's settings say.
     pub(super) fn adopt_queue(&mut self, name: &Name, settings: &QueueSettings) {
-        self.limited.insert(name.clone(), settings.rate);
+        self.stock.limit(name, settings.rate);
         if let Some(period) = settings.dead_retention {
-            self.dead.add(period, self.now);
-        }
-        if let Some(until) = settings.paused_until.filter(|until| *until < Timestamp::NEVER) {
-            self.pauses.insert((until, name.clone()));
-        }
-    }
-
-    /// A queue's pause ends otherwise than these settings said.
-    pub(super) fn end_pause(&mut self, name: &Name, settings: &QueueSettings) {
-        if let Some(until) = settings.paused_until {
-            self.pauses.remove(&(until, name.clone()));
+            self.kept.dead.add(period, self.now);
         }
     }
 
     /// A queue does not keep its dead letters any more as these settings said.
     pub(super) fn end_retention(&mut self, settings: &QueueSettings) {
         if let Some(period) = settings.dead_retention {
-            self.dead.drop(period);
+            self.kept.dead.drop(period);
         }
     }
 
@@ -76,11 +66,11 @@ impl<R> Shard<R> {
                     return Err(Refused::BeingDeleted(name.clone()));
                 }
                 let before = self.directory.set_topic(index, settings.clone());
-                self.settings.insert(topic_key(name), Some(settings.lay()));
+                self.catalogue.put(topic_key(name), settings.lay());
                 self.adopt_topic(name, &settings);
-                self.history.drop(before.history);
+                self.kept.history.drop(before.history);
                 if before.history != settings.history {
-                    self.history.look_again(settings.history);
+                    self.kept.history.look_again(settings.history);
                 }
             }
             None => _ = self.create_topic(name, settings.clone()),
@@ -102,20 +92,17 @@ impl<R> Shard<R> {
     fn adjust_queue(&mut self, name: &Name, settings: QueueSettings) -> Reply {
         match self.directory.queue_index(name) {
             Some(index) => {
-                let queue = self.directory.queue_mut(index);
-                if queue.closing.is_some() {
+                if self.directory.queue(index).closing.is_some() {
                     return Err(Refused::BeingDeleted(name.clone()));
                 }
-                let before = std::mem::replace(&mut queue.settings, settings.clone());
-                queue.ready.reorder(settings.order);
-                self.settings.insert(queue_key(name), Some(settings.lay()));
-                self.end_pause(name, &before);
+                let before = self.directory.set_queue(index, settings.clone());
+                self.catalogue.put(queue_key(name), settings.lay());
                 self.adopt_queue(name, &settings);
                 self.end_retention(&before);
                 if let Some(period) =
                     settings.dead_retention.filter(|_| before.dead_retention != settings.dead_retention)
                 {
-                    self.dead.look_again(period);
+                    self.kept.dead.look_again(period);
                 }
             }
             None => _ = self.create_queue(name, settings.clone()),

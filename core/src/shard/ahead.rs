@@ -11,13 +11,13 @@ use crate::time::{Millis, Timestamp};
 impl<R> Shard<R> {
     /// When rows have to be read ahead.
     pub(super) fn slice_wake(&self) -> Timestamp {
-        let timers = self.wheel.len() + self.late.len();
-        let crowded = self.horizon.at > self.now && timers >= self.config.timers;
+        let horizon = self.timers.horizon().at;
+        let crowded = horizon > self.now && self.timers.len() >= self.config.timers;
         // Firing makes room, and then a step looks again.
-        if crowded || self.next_far == Timestamp::NEVER {
+        if crowded || self.timers.next_far() == Timestamp::NEVER {
             return Timestamp::NEVER;
         }
-        self.next_far.max(self.horizon.at).minus(self.lead())
+        self.timers.next_far().max(horizon).minus(self.lead())
     }
 
     /// How long before their time rows are read at the latest.
@@ -36,7 +36,7 @@ impl<R> Shard<R> {
         };
         Some(Scan {
             table: Table::Live,
-            from: self.horizon,
+            from: self.timers.horizon(),
             until: Timestamp::NEVER,
             topic: None,
             limit: self.config.slice.min(most),
@@ -55,17 +55,17 @@ impl<R> Shard<R> {
             Some(last) if within == page.rows.len() && !is_last => last.position().next(),
             _ => Position::start_of(window_end).max(scan.from),
         };
-        self.next_far = match page.rows.get(within) {
+        let next_far = match page.rows.get(within) {
             Some(row) => row.at,
             None if is_last => Timestamp::NEVER,
             None => end.at,
         };
         // Rows that changed since are better known here than in the store.
-        let range = self.horizon..end;
+        let range = self.timers.horizon()..end;
         let changed: Vec<_> = self.desk.dirty().filter(|slot| range.contains(&self.desk[*slot].position())).collect();
         let far = self.desk.dirty().map(|slot| self.desk[slot].position()).filter(|position| *position >= end);
-        self.next_far = far.map(|position| position.at).min().unwrap_or(Timestamp::NEVER).min(self.next_far);
-        self.horizon = end;
+        let next_far = far.map(|position| position.at).fold(next_far, Timestamp::min);
+        self.timers.reach(end, next_far);
         for slot in changed {
             if self.desk[slot].timer.is_none() {
                 self.set_timer(slot);

@@ -11,8 +11,8 @@ use crate::store::Key;
 use crate::time::Timestamp;
 
 impl<R> Shard<R> {
-    /// Gives a task one delivery in each of several queues.
-    pub(super) fn spread(&mut self, slot: Slot, queues: &[QueueIndex]) {
+    /// Gives a task one delivery in each of several queues, where it should have been `since` then.
+    pub(super) fn spread(&mut self, slot: Slot, queues: &[QueueIndex], since: Timestamp) {
         self.touch(slot);
         let names: Vec<Name> = queues.iter().map(|queue| self.directory.queue(*queue).name.clone()).collect();
         let part = |queue: &Name| Part { queue: queue.clone(), finished: None };
@@ -35,7 +35,7 @@ impl<R> Shard<R> {
             let part = Resident::new(key, seq, group.clone(), topic, state, None);
             let part = self.desk.insert(part);
             self.desk[part].at = due.min(self.now);
-            self.arrive(part);
+            self.arrive(part, since);
         }
     }
 

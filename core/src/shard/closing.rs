@@ -7,25 +7,25 @@
 //! **Invariant**: what is being deleted stays in the directory until its one job is over. So a job never meets
 //! another topic or queue of the same name.
 
+use super::Shard;
 use super::counts::kinds;
 use super::desk::{Resident, Slot};
-use super::directory::{Closing, QueueIndex, TopicIndex};
+use super::directory::{Closed, Closing, QueueIndex, TopicIndex};
 use super::job::{Job, Work};
 use super::mend::Mended;
 use super::open::{queue_key, queue_mark, topic_key, topic_mark};
-use super::{Closed, Shard};
 use crate::answer::{Answer, Refused};
 use crate::command::Command;
 use crate::name::Name;
 use crate::state::Ending;
-use crate::store::{Key, Position, Table, TallyKind};
+use crate::store::{Key, Table, TallyKind};
 use crate::stored::lay_mark;
 use crate::time::Timestamp;
 
 impl<R> Shard<R> {
     pub(super) fn delete_topic(&mut self, name: &Name, force: bool, reply: R) {
         let Some(index) = self.directory.topic_index(name) else {
-            return self.answers.push((reply, Err(Refused::NoSuchTopic(name.clone()))));
+            return self.outgoing.answer(reply, Err(Refused::NoSuchTopic(name.clone())));
         };
         if self.directory.topic(index).closing.is_some() {
             return self.join_deletion(Closed::Topic(index), reply);
@@ -34,32 +34,32 @@ impl<R> Shard<R> {
         let history = self.directory.topic(index).count(TallyKind::History) + self.touched_history(index);
         let rows = self.topic_holds(index) - history;
         if rows > 0 && !force {
-            return self.answers.push((reply, Err(Refused::NotEmpty { name: name.clone(), rows })));
+            return self.outgoing.answer(reply, Err(Refused::NotEmpty { name: name.clone(), rows }));
         }
-        self.settings.insert(topic_mark(name), Some(lay_mark(self.now)));
+        self.catalogue.put(topic_mark(name), lay_mark(self.now));
         self.begin_deletion(Closed::Topic(index), name, self.now, vec![reply]);
     }
 
     pub(super) fn delete_queue(&mut self, name: &Name, force: bool, reply: R) {
         let Some(index) = self.directory.queue_index(name) else {
-            return self.answers.push((reply, Err(Refused::NoSuchQueue(name.clone()))));
+            return self.outgoing.answer(reply, Err(Refused::NoSuchQueue(name.clone())));
         };
         if self.directory.queue(index).closing.is_some() {
             return self.join_deletion(Closed::Queue(index), reply);
         }
         let rows = self.queue_holds(index);
         if rows > 0 && !force {
-            return self.answers.push((reply, Err(Refused::NotEmpty { name: name.clone(), rows })));
+            return self.outgoing.answer(reply, Err(Refused::NotEmpty { name: name.clone(), rows }));
         }
         if force {
-            self.settings.insert(queue_mark(name), Some(lay_mark(self.now)));
+            self.catalogue.put(queue_mark(name), lay_mark(self.now));
             return self.begin_deletion(Closed::Queue(index), name, self.now, vec![reply]);
         }
         // What waits for its next attempt is not in the queue: it goes where its topic feeds then.
         self.directory.close_queue(index, Closing::new(self.now, false));
         self.directory.reroute_to(name);
         self.close_queue(index);
-        self.answers.push((reply, Ok(Answer::Deleted(0))));
+        self.outgoing.answer(reply, Ok(Answer::Deleted(0)));
     }
 
     /// Begins to clear away, or goes on with it after the shard was opened anew.
@@ -80,7 +80,7 @@ impl<R> Shard<R> {
         match self.jobs.iter_mut().find(|job| job.deletes() == Some(what)) {
             Some(job) => job.replies.push(reply),
             // It held nothing and goes at the end of this step.
-            None => self.answers.push((reply, Ok(Answer::Deleted(0)))),
+            None => self.outgoing.answer(reply, Ok(Answer::Deleted(0))),
         }
     }
 
@@ -127,10 +127,7 @@ impl<R> Shard<R> {
         let Closed::Queue(index) = what else { return false };
         let Some(closing) = &self.directory.queue(index).closing else { return false };
         let since = closing.since;
-        // Nothing that is only in the store stands before the horizon, or from there to the next that is far.
-        (self.horizon < Position::start_of(since) && self.next_far < since)
-            || self.wheel.next_at().is_some_and(|at| at < since.as_millis())
-            || self.late.has_before(since)
+        self.timers.may_fire_before(since)
     }
 
     /// All rows were looked at and none of them goes with a deletion, but by its counts there are some. So the counts are
@@ -142,7 +139,7 @@ impl<R> Shard<R> {
         };
         for (tally, stored) in emptied.into_iter().filter(|(_, stored)| *stored != 0) {
             self.directory.mend(&tally, 0);
-            self.mended.push(Mended { tally, stored, right: 0 });
+            self.outgoing.mended([Mended { tally, stored, right: 0 }]);
         }
     }
 
@@ -158,38 +155,27 @@ impl<R> Shard<R> {
             Closed::Topic(index) => self.close_topic(index),
             Closed::Queue(index) => self.close_queue(index),
         }
-        self.closing_mut(what).gone
+        self.directory.closing_mut(what).gone
     }
 
     fn close_topic(&mut self, index: TopicIndex) {
         let topic = self.directory.topic(index);
         let (name, history) = (topic.name.clone(), topic.settings.history);
-        self.settings.insert(topic_key(&name), None);
-        self.settings.insert(topic_mark(&name), None);
-        self.history.drop(history);
-        self.rates.push((name.clone(), None));
-        self.gone.push(name);
-        self.closed.insert(Closed::Topic(index));
+        self.catalogue.remove(topic_key(&name));
+        self.catalogue.remove(topic_mark(&name));
+        self.kept.history.drop(history);
+        self.outgoing.topic_gone(name);
+        self.directory.let_go(Closed::Topic(index));
     }
 
     fn close_queue(&mut self, index: QueueIndex) {
         let (name, settings) = (self.directory.queue(index).name.clone(), self.directory.queue(index).settings.clone());
-        self.settings.insert(queue_key(&name), None);
-        self.settings.insert(queue_mark(&name), None);
-        self.end_pause(&name, &settings);
+        self.catalogue.remove(queue_key(&name));
+        self.catalogue.remove(queue_mark(&name));
         self.end_retention(&settings);
-        self.limited.remove(&name);
-        self.gone_queues.push(name.clone());
-        self.forgotten.insert(name);
-        self.closed.insert(Closed::Queue(index));
-    }
-
-    fn closing_mut(&mut self, what: Closed) -> &mut Closing {
-        let closing = match what {
-            Closed::Topic(index) => &mut self.directory.topic_mut(index).closing,
-            Closed::Queue(index) => &mut self.directory.queue_mut(index).closing,
-        };
-        closing.as_mut().expect("it is being deleted")
+        self.outgoing.queue_gone(name.clone());
+        self.stock.forget(name);
+        self.directory.let_go(Closed::Queue(index));
     }
 
     /// The deletion that a row goes with.
@@ -215,11 +201,11 @@ impl<R> Shard<R> {
         let Some(what) = self.going(slot) else { return false };
         match what {
             Closed::Topic(_) => {
-                self.closing_mut(what).gone += u64::from(!self.desk[slot].is_part());
+                self.directory.closing_mut(what).gone += u64::from(!self.desk[slot].is_part());
                 self.erase_family(slot);
             }
             Closed::Queue(_) => {
-                self.closing_mut(what).gone += 1;
+                self.directory.closing_mut(what).gone += 1;
                 match self.desk[slot].table {
                     Table::Dead => self.purge(slot),
                     _ => self.end(slot, Ending::Cancelled),

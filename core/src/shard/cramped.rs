@@ -7,8 +7,8 @@
 
 use super::Shard;
 use super::desk::Slot;
-use super::directory::{QueueIndex, Route};
-use crate::store::Room;
+use super::directory::{QueueIndex, Route, TopicIndex};
+use crate::store::{Position, Room};
 use crate::time::{Millis, Timestamp};
 
 /// How many deliveries may be out for more to be handed out all the same. Without any, consumers that died with what
@@ -18,20 +18,37 @@ const FEW: u64 = 4;
 /// How often it is looked whether what waits can go on, and something too old is given up.
 const AGAIN: Millis = Millis::from_secs(1);
 
+/// How much room there is, and what waits for more.
+#[derive(Debug)]
+pub(super) struct Shortage {
+    room: Room,
+    /// Rows whose time has come and that wait for room.
+    held_up: Vec<(TopicIndex, Position)>,
+    /// When the next delivery that is too old is given up, while there is no room.
+    next_expiry: Timestamp,
+}
+
+impl Shortage {
+    /// There is enough, as far as is known.
+    pub fn new() -> Shortage {
+        Shortage { room: Room::Enough, held_up: Vec::new(), next_expiry: Timestamp::ZERO }
+    }
+}
+
 impl<R> Shard<R> {
     /// How much room the store has, to be told before a step.
     pub fn make_room(&mut self, room: Room) {
-        self.history.make_room(room != Room::Enough, self.now);
-        self.room = room;
+        self.kept.history.give_way(room != Room::Enough, self.now);
+        self.shortage.room = room;
         if room != Room::None {
-            let held_up = std::mem::take(&mut self.held_up);
+            let held_up = std::mem::take(&mut self.shortage.held_up);
             self.set_free(held_up);
         }
     }
 
     /// Whether rows may become longer.
     pub(super) fn may_grow(&self) -> bool {
-        self.room != Room::None
+        self.shortage.room != Room::None
     }
 
     /// How many deliveries may be handed out in a step.
@@ -52,27 +69,27 @@ impl<R> Shard<R> {
         if self.may_grow() {
             return self.config.fires;
         }
-        if self.now < self.next_expiry {
+        if self.now < self.shortage.next_expiry {
             return 0;
         }
-        self.next_expiry = self.now.plus(AGAIN);
+        self.shortage.next_expiry = self.now.plus(AGAIN);
         1
     }
 
     /// When the next of them is to be looked at.
     pub(super) fn expiry_wake(&self) -> Timestamp {
-        let first = self.expiries.first().map_or(Timestamp::NEVER, |(at, _)| *at);
-        if self.may_grow() || first == Timestamp::NEVER { first } else { first.max(self.next_expiry) }
+        let first = self.timers.next_expiry();
+        if self.may_grow() || first == Timestamp::NEVER { first } else { first.max(self.shortage.next_expiry) }
     }
 
     /// When to look whether what waits for room can go on.
     pub(super) fn held_up_wake(&self) -> Timestamp {
-        if self.held_up.is_empty() { Timestamp::NEVER } else { self.now.plus(AGAIN) }
+        if self.shortage.held_up.is_empty() { Timestamp::NEVER } else { self.now.plus(AGAIN) }
     }
 
     /// Lets a row whose time has come wait for room.
     pub(super) fn hold_up(&mut self, slot: Slot) {
-        self.held_up.push((self.desk[slot].topic, self.desk[slot].position()));
+        self.shortage.held_up.push((self.desk[slot].topic, self.desk[slot].position()));
     }
 
     /// Whether a waiting row whose time has come can become ready without anything being written.

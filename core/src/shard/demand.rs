@@ -74,8 +74,8 @@ impl<R> Shard<R> {
                 self.directory.leave_ready(index, priority, position);
             }
             let queue = self.directory.queue(index);
-            if queue.ready.is_empty() && self.stocked.remove(&queue.name) {
-                self.restocked.insert(queue.name.clone());
+            if queue.ready.is_empty() {
+                self.stock.run_out(&queue.name);
             }
         }
     }

@@ -18,7 +18,7 @@ impl<R> Shard<R> {
         if let Some(queue) = ready_in {
             self.desk[slot].state.queue = Some(self.directory.queue(queue).name.clone());
         }
-        self.note(slot, What::Died(reason));
+        self.happens(slot, What::Died(reason));
         let death = Death { reason, at: self.now, note };
         let queue = self.desk[slot].state.queue.clone();
         let queue = queue.and_then(|queue| self.directory.queue_index(&queue));
@@ -45,13 +45,13 @@ impl<R> Shard<R> {
         row.at = self.now;
         row.state.phase = Phase::Dead(death);
         if let Some(period) = self.kept_for(slot) {
-            self.dead.note(period, self.desk[slot].position());
+            self.kept.dead.keep(period, self.desk[slot].position());
         }
     }
 
     /// Ends a delivery, and with its last delivery the task.
     pub(super) fn end(&mut self, slot: Slot, ending: Ending) {
-        self.note_end(slot, ending);
+        self.tell_end(slot, ending);
         self.leave_ready(slot);
         self.touch(slot);
         self.clear_timer(slot);
@@ -71,12 +71,12 @@ impl<R> Shard<R> {
         row.state.phase = Phase::Finished(ending);
         match self.kept_for(slot) {
             Some(Millis::ZERO) | None => self.desk[slot].gone = true,
-            Some(_) if !self.history.takes_rows() => self.desk[slot].gone = true,
-            Some(period) => self.history.note(period, self.desk[slot].position()),
+            Some(_) if !self.kept.history.takes_rows() => self.desk[slot].gone = true,
+            Some(period) => self.kept.history.keep(period, self.desk[slot].position()),
         }
     }
 
-    fn note_end(&mut self, slot: Slot, ending: Ending) {
+    fn tell_end(&mut self, slot: Slot, ending: Ending) {
         let what = match ending {
             Ending::Done => What::Done,
             Ending::Cancelled => What::Cancelled,
@@ -86,7 +86,7 @@ impl<R> Shard<R> {
         };
         // A task that was broadcast ends with the last of its deliveries, which have said how they ended.
         if !matches!(self.desk[slot].state.phase, Phase::Spread(_)) {
-            self.note(slot, what);
+            self.happens(slot, what);
         }
     }
 
@@ -124,7 +124,7 @@ impl<R> Shard<R> {
 
     /// Removes a dead letter because somebody said so.
     pub(super) fn purge(&mut self, slot: Slot) {
-        self.note(slot, What::Purged);
+        self.happens(slot, What::Purged);
         self.forget(slot);
     }
 }

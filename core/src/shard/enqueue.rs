@@ -18,9 +18,9 @@ pub(super) struct Doomed {
 }
 
 impl<R> Shard<R> {
-    /// Puts a row into a queue's ready set. This is not written: once its time has come, a
+    /// Puts a row into a queue's ready set, where it should have been `since` then. This is not written: once its time has come, a
     /// waiting row is ready by definition.
-    pub(super) fn enqueue(&mut self, slot: Slot, queue: QueueIndex) {
+    pub(super) fn enqueue(&mut self, slot: Slot, queue: QueueIndex, since: Timestamp) {
         let is_old = self.desk[slot].state.expires_at() <= self.now;
         if is_old || self.directory.queue(queue).refuses_newcomers() {
             self.desk[slot].ready_in = Some(queue);
@@ -30,28 +30,24 @@ impl<R> Shard<R> {
         let (priority, position, expires_at) = (row.state.priority, row.position(), row.state.expires_at());
         row.ready_in = Some(queue);
         row.offered_at = Some(self.now);
-        self.offers.push((self.directory.queue(queue).name.clone(), self.firing.unwrap_or(self.now)));
-        self.note(slot, What::Fired);
-        if expires_at < Timestamp::NEVER {
-            self.expiries.insert((expires_at, position));
-        }
+        self.outgoing.offered(&self.directory.queue(queue).name, since);
+        self.happens(slot, What::Fired);
+        self.timers.set_expiry(expires_at, position);
         if self.desk[slot].state.queue.is_none() {
-            self.directory.note_fed(self.desk[slot].topic, queue);
+            self.directory.feed(self.desk[slot].topic, queue);
         }
         let is_only = self.directory.enter_ready(queue, priority, position);
         let (index, queue) = (queue, self.directory.queue(queue));
         if is_only {
-            self.stocked.insert(queue.name.clone());
-            self.restocked.insert(queue.name.clone());
+            self.stock.fill(&queue.name);
         }
         let too_many = queue.settings.max_length.is_some_and(|max| queue.ready.len() > max);
         if too_many && let Some((priority, position)) = queue.ready.least_urgent() {
             match self.desk.at(position) {
                 Some(slot) => self.die(slot, Reason::PushedOut, None),
                 None => {
-                    self.directory.leave_ready(index, priority, position);
-                    self.directory.queue_mut(index).leaving.insert(position);
-                    self.doomed.push(Doomed { position, reason: Reason::PushedOut, pushed_from: Some(index) });
+                    self.directory.push_out(index, priority, position);
+                    self.pending.doomed.push(Doomed { position, reason: Reason::PushedOut, pushed_from: Some(index) });
                 }
             }
         }
@@ -62,14 +58,10 @@ impl<R> Shard<R> {
         let row = &mut self.desk[slot];
         let index = row.ready_in.take()?;
         let (priority, position, expires_at) = (row.state.priority, row.position(), row.state.expires_at());
-        if expires_at < Timestamp::NEVER {
-            self.expiries.remove(&(expires_at, position));
-        }
-        self.directory.queue_mut(index).leaving.remove(&position);
+        self.timers.clear_expiry(expires_at, position);
+        self.directory.stop_leaving(index, position);
         if self.directory.leave_ready(index, priority, position) {
-            let queue = self.directory.queue(index);
-            self.stocked.remove(&queue.name);
-            self.restocked.insert(queue.name.clone());
+            self.stock.run_out(&self.directory.queue(index).name);
         }
         Some(index)
     }
@@ -78,8 +70,7 @@ impl<R> Shard<R> {
         let Doomed { position, reason, pushed_from } = doomed;
         let slot = self.desk.at(position).filter(|slot| self.desk[*slot].is_waiting());
         // What was pushed out and has moved since, or entered again, is not out any more.
-        let leaves = |queue| self.directory.queue_there(queue).is_some_and(|queue| queue.leaving.remove(&position));
-        let is_out = pushed_from.is_none_or(leaves);
+        let is_out = pushed_from.is_none_or(|queue| self.directory.stop_leaving(queue, position));
         if let Some(slot) = slot.filter(|_| is_out) {
             self.die(slot, reason, None);
         }

@@ -1,8 +1,8 @@
 //! Coming due: where a task goes when its time has come, and when it is given up.
 
+use super::Shard;
 use super::desk::Slot;
-use super::directory::{QueueIndex, Route};
-use super::{Closed, Shard};
+use super::directory::{Closed, QueueIndex, Route};
 use crate::state::{Phase, Reason};
 use crate::store::{Position, Table};
 use crate::time::Timestamp;
@@ -23,11 +23,10 @@ impl<R> Shard<R> {
         }
         match self.desk[slot].state.phase {
             Phase::Waiting if self.desk[slot].ready_in.is_none() => {
-                self.firing = Some(position.at.max(self.opened_at));
-                self.arrive(slot);
-                self.firing = None;
+                let since = self.timers.since(position.at);
+                self.arrive(slot, since);
             }
-            Phase::Leased { .. } if self.is_on_its_way(slot) => self.look_again(position),
+            Phase::Leased { .. } if self.is_on_its_way(slot) => self.overtake(position),
             Phase::Leased { .. } => self.lapse(slot),
             Phase::Forwarding { .. } if !self.may_grow() => self.hold_up(slot),
             Phase::Forwarding { .. } => self.forward(slot),
@@ -45,18 +44,19 @@ impl<R> Shard<R> {
         // The clock may show less than when it was first handed out, if the shard was opened anew
         // since. At its expiry it is woken too, to be given up.
         row.at = at.max(row.state.due).min(row.state.expires_at());
-        if row.at <= self.now { self.arrive(slot) } else { self.set_timer(slot) }
+        if row.at <= self.now { self.arrive(slot, self.now) } else { self.set_timer(slot) }
     }
 
-    /// A waiting row's time has come: it becomes ready in its queue, or in all that its topic feeds.
-    pub(super) fn arrive(&mut self, slot: Slot) {
+    /// A waiting row's time has come: it becomes ready in its queue, or in all that its topic feeds, and
+    /// should have been `since` then.
+    pub(super) fn arrive(&mut self, slot: Slot, since: Timestamp) {
         if !self.may_grow() && !self.arrives_unwritten(slot) {
             return self.hold_up(slot);
         }
         if let Some(own) = self.desk[slot].state.queue.clone() {
             match self.directory.queue_index(&own) {
                 Some(queue) if self.is_leaving_behind(queue) => return self.detain(slot, queue),
-                Some(queue) => return self.enqueue(slot, queue),
+                Some(queue) => return self.enqueue(slot, queue, since),
                 None => {
                     // Its queue was deleted.
                     self.touch(slot);
@@ -69,13 +69,13 @@ impl<R> Shard<R> {
                 let is_old = self.desk[slot].state.expires_at() <= self.now;
                 self.die(slot, if is_old { Reason::Expired } else { Reason::Unrouted }, None);
             }
-            Route::To(queue) => self.enqueue(slot, queue),
+            Route::To(queue) => self.enqueue(slot, queue, since),
             // A delivery whose queue was deleted stays one delivery.
-            Route::ToSeveral(queues) if self.desk[slot].is_part() => self.enqueue(slot, queues[0]),
-            Route::ToSeveral(queues) => self.spread(slot, &queues),
+            Route::ToSeveral(queues) if self.desk[slot].is_part() => self.enqueue(slot, queues[0], since),
+            Route::ToSeveral(queues) => self.spread(slot, &queues, since),
             // Its time had come before its only queue was deleted, so it was there.
             Route::Detained { queue, is_only: true } if self.was_due_before_closing(slot, queue) => {
-                self.enqueue(slot, queue);
+                self.enqueue(slot, queue, since);
             }
             Route::Detained { queue, .. } => self.detain(slot, queue),
         }
@@ -94,7 +94,6 @@ impl<R> Shard<R> {
     /// Lets a row whose time has come wait for the end of a deletion: it goes to the next queue of that name.
     fn detain(&mut self, slot: Slot, queue: QueueIndex) {
         let row = (self.desk[slot].topic, self.desk[slot].position());
-        let closing = self.directory.queue_mut(queue).closing.as_mut();
-        closing.expect("only what is being deleted detains").detained.push(row);
+        self.directory.closing_mut(Closed::Queue(queue)).detained.push(row);
     }
 }

@@ -62,8 +62,8 @@ impl<R> Shard<R> {
         task.routing_key = row.state.routing_key.clone();
         task.key = row.group.clone();
         task.priority = Some(row.state.priority);
-        let id = forward_id(row.key.id(), self.id, number);
-        self.forwards.push(Forward { key: row.key.clone(), journey: number, task, id });
+        let id = forward_id(row.key.id(), self.id(), number);
+        self.outgoing.forward(Forward { key: row.key.clone(), journey: number, task, id });
         self.hold_until(slot, self.now.plus(patience(death.at, self.now)));
     }
 

@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::Shard;
 use super::desk::Slot;
+use super::directory::Closed;
 use super::page::Page;
 use super::sweep::Outcome;
-use super::{Closed, Shard};
 use crate::answer::{Answer, Swept};
 use crate::command::{Matching, Sweep, TimeRange};
 use crate::name::Name;
@@ -258,7 +259,9 @@ impl<R> Shard<R> {
                 Answer::Deleted(self.end_deletion(what))
             }
         };
-        self.answers.extend(job.replies.into_iter().map(|reply| (reply, Ok(answer.clone()))));
+        for reply in job.replies {
+            self.outgoing.answer(reply, Ok(answer.clone()));
+        }
     }
 
     /// Whether something seems to be left of what a job deletes, and may be. If it has passed all rows twice and found

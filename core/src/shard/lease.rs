@@ -74,12 +74,12 @@ impl<R> Shard<R> {
             // Given back at once, it stands where it stood before: its time is its due time.
             Back::After(Millis::ZERO) | Back::Abandoned => {
                 let at = row.state.due.min(self.now);
-                self.note(slot, What::Released { at: self.now });
+                self.happens(slot, What::Released { at: self.now });
                 self.wait_until(slot, at);
             }
             Back::After(delay) => {
                 let at = from.plus(delay);
-                self.note(slot, What::Released { at });
+                self.happens(slot, What::Released { at });
                 self.wait_until(slot, at);
             }
         }
@@ -104,9 +104,9 @@ impl<R> Shard<R> {
         let slot = self.held(lease)?;
         let queue = self.queue_settings(slot);
         let time = lease_time(by, &self.desk[slot].state, &queue);
-        let until = self.hand_over_at.plus(time);
+        let until = self.flight.hand_over_at().plus(time);
         self.hand_over_until(slot, until);
-        self.note(slot, What::Extended { until });
+        self.happens(slot, What::Extended { until });
         Ok(Answer::Extended(until))
     }
 
@@ -148,7 +148,7 @@ impl<R> Shard<R> {
             return self.die(slot, Reason::OutOfAttempts, note);
         }
         let again = at.plus(self.retry_wait(&retry, slot));
-        self.note(slot, What::Failed { again });
+        self.happens(slot, What::Failed { again });
         self.wait_until(slot, again);
     }
 
@@ -166,22 +166,22 @@ impl<R> Shard<R> {
 
     /// Gives a waiting row whose time has come to a consumer.
     pub(super) fn lease(&mut self, slot: Slot, queue: QueueIndex, consumer: &Name, lease: Option<Millis>) -> Delivery {
-        let fired_at = self.desk[slot].at.max(self.opened_at);
+        let fired_at = self.timers.since(self.desk[slot].at);
         let offered_at = self.desk[slot].offered_at.take().unwrap_or(fired_at);
-        self.takes.push((self.directory.queue(queue).name.clone(), offered_at));
+        self.outgoing.taken(&self.directory.queue(queue).name, offered_at);
         self.leave_ready(slot);
         self.touch(slot);
         let token = self.numbers.token();
         let queue = self.directory.queue(queue);
         let state = &mut self.desk[slot].state;
         let lease_time = lease_time(lease, state, &queue.settings);
-        let until = self.hand_over_at.plus(lease_time);
+        let until = self.flight.hand_over_at().plus(lease_time);
         state.phase = Phase::Leased { token, holder: consumer.clone() };
         state.queue = Some(queue.name.clone());
         state.attempts += 1;
         let (holder, attempt) = (consumer.clone(), state.attempts);
         self.hand_over_until(slot, until);
-        self.note(slot, What::Leased { holder, attempt, until });
+        self.happens(slot, What::Leased { holder, attempt, until });
         let row = &self.desk[slot];
         let Content { form, headers, body } = unpack(row.body.as_ref().expect("it was looked for"));
         Delivery {

@@ -29,17 +29,6 @@ pub struct Mended {
 }
 
 impl<R> Shard<R> {
-    /// The counts that turned out to be wrong since the shard was opened.
-    pub fn mended(&self) -> &[Mended] {
-        &self.mended
-    }
-
-    /// Those of them that were not told yet.
-    pub(super) fn tell_mended(&mut self) -> Vec<Mended> {
-        let told = std::mem::replace(&mut self.told_mended, self.mended.len());
-        self.mended[told..].to_vec()
-    }
-
     /// Counts all rows, and puts every count right that is not. `absent` are counts of what is not there.
     pub(super) fn recount(&mut self, store: &dyn Store, absent: Vec<(Tally, i64)>) -> Result<(), StoreError> {
         let mut right: BTreeMap<Tally, i64> = BTreeMap::new();
@@ -49,7 +38,7 @@ impl<R> Shard<R> {
             loop {
                 let scan =
                     Scan { table, from, until: Timestamp::NEVER, topic: None, limit: PAGE, bodies: Bodies::Without };
-                let page = store.scan(self.id, &scan)?;
+                let page = store.scan(self.id(), &scan)?;
                 page.iter().for_each(|row| self.recount_row(row, &mut right, &mut waiting));
                 match page.last() {
                     Some(last) if page.len() == PAGE => from = last.position().next(),
@@ -67,8 +56,8 @@ impl<R> Shard<R> {
         });
         let known: Vec<Mended> = known.chain(gone).filter(|count| count.stored != count.right).collect();
         known.iter().for_each(|count| self.directory.mend(&count.tally, count.right));
-        self.mended = known;
-        self.mended.extend(self.forecast.recount(&waiting));
+        self.outgoing.mended(known);
+        self.outgoing.mended(self.forecast.recount(&waiting));
         Ok(())
     }
 

@@ -8,6 +8,7 @@ mod admin;
 mod ahead;
 mod back;
 mod broadcast;
+mod catalogue;
 mod closing;
 mod counts;
 mod cramped;
@@ -19,9 +20,9 @@ mod ending;
 mod enqueue;
 mod entries;
 mod fire;
+mod flight;
 mod forecast;
 mod forward;
-mod handed;
 mod job;
 mod late;
 mod lease;
@@ -30,6 +31,7 @@ mod meta;
 mod needs;
 mod numbered;
 mod open;
+mod outgoing;
 mod page;
 mod positions;
 mod prepare;
@@ -40,13 +42,9 @@ mod schedule;
 mod serve;
 mod standing;
 mod step;
+mod stock;
 mod sweep;
 mod timers;
-
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-
-use bytes::Bytes;
-use punctual_wheel::Wheel;
 
 pub use counts::{Counts, QueueCounts, QueueView, TopicCounts, TopicView, Total};
 pub use forecast::Unit;
@@ -58,23 +56,25 @@ pub use open::{OpenError, StoredSettings, settings_of};
 
 use crate::answer::{Answer, Refused, Reply};
 use crate::command::Command;
-use crate::event::{Event, What};
+use crate::event::Event;
 use crate::name::Name;
 use crate::settings::Rate;
-use crate::store::{Batch, Fence, Key, Position, Room, ShardId};
+use crate::store::{Batch, Key, ShardId};
 use crate::task::Limits;
 use crate::time::{Millis, Timestamp};
-use desk::{Desk, Slot};
+use catalogue::Catalogue;
+use cramped::Shortage;
+use desk::Desk;
 use directory::Directory;
-use enqueue::Doomed;
+use flight::Flight;
 use forecast::Forecast;
-use handed::HandOvers;
 use job::Job;
-use late::Late;
 use meta::Numbers;
+use outgoing::Outgoing;
 use prepare::Pending;
-use retention::Retention;
-use timers::Timer;
+use retention::Kept;
+use stock::Stock;
+use timers::Timers;
 
 /// How a shard works.
 #[derive(Clone, Debug)]
@@ -187,96 +187,37 @@ pub struct Output<R> {
 /// fails, the shard's memory is not to be trusted: drop it and open it again.
 #[derive(Debug)]
 pub struct Shard<R> {
-    id: ShardId,
-    fence: Fence,
     config: ShardConfig,
+    /// The shard's time: the last it has been told.
     now: Timestamp,
-    /// From when leases that are given in this step count.
-    hand_over_at: Timestamp,
-    handed: HandOvers,
-    opened_at: Timestamp,
-    /// Something may be overdue that was not read yet.
-    is_catching_up: bool,
-    step: u64,
-    /// Steps whose batches are not durable yet, with their times.
-    in_flight: VecDeque<(u64, Timestamp)>,
+    /// What has left and is not durable yet.
+    flight: Flight,
     numbers: Numbers,
+    /// Rows of settings.
+    catalogue: Catalogue,
+    /// Topics and queues.
     directory: Directory,
+    /// Rows that are in memory.
     desk: Desk,
-    /// Rows to wake. Together with `late` it holds every live row that stands before the horizon and has not fired.
-    wheel: Wheel<Timer>,
-    /// Rows to wake whose time has come.
-    late: Late,
-    horizon: Position,
-    /// No row that is only in the store stands between the horizon and here.
-    next_far: Timestamp,
-    /// Ready deliveries that may become too old, by when.
-    expiries: BTreeSet<(Timestamp, Position)>,
-    /// Deliveries to be given up for which the store has to be asked first.
-    doomed: Vec<Doomed>,
-    /// Queues with deliveries ready, paused or not.
-    stocked: BTreeSet<Name>,
-    /// What of that the board has yet to be told.
-    restocked: BTreeSet<Name>,
-    /// Queues whose rate the board has yet to be told.
-    limited: BTreeMap<Name, Option<Rate>>,
-    /// Queues that were deleted, which the board has yet to be told.
-    forgotten: BTreeSet<Name>,
-    /// Queues that are paused until a time.
-    pauses: BTreeSet<(Timestamp, Name)>,
+    timers: Timers,
+    /// What queues have to give, for the board.
+    stock: Stock,
     forecast: Forecast,
-    /// How far minutes are counted according to the store.
-    noted_horizon: Position,
-    history: Retention,
-    dead: Retention,
-    room: Room,
-    /// Rows whose time has come and that wait for room.
-    held_up: Vec<(directory::TopicIndex, Position)>,
-    /// When the next delivery that is too old is given up, while there is no room.
-    next_expiry: Timestamp,
+    /// What is finished or dead, and for how long.
+    kept: Kept,
+    /// What waits for room in the store.
+    shortage: Shortage,
     jobs: Vec<Job<R>>,
-    /// Counts that turned out to be wrong, and how many of them were told.
-    mended: Vec<Mended>,
-    told_mended: usize,
+    /// The step that is being prepared.
     pending: Pending<R>,
-    /// Requests that can be answered in the next step only.
-    postponed: Vec<Request<R>>,
-    answers: Vec<(R, Reply)>,
-    forwards: Vec<Forward>,
-    rates: Vec<(Name, Option<Rate>)>,
-    events: Vec<Event>,
-    gone: Vec<Name>,
-    gone_queues: Vec<Name>,
-    /// While a timer fires: when it should have.
-    firing: Option<Timestamp>,
-    offers: Vec<(Name, Timestamp)>,
-    takes: Vec<(Name, Timestamp)>,
-    /// Settings that changed in this step: how they stand now, `None` if they are gone.
-    settings: BTreeMap<Key, Option<Bytes>>,
-    /// The numbers of the rows under which settings are stored.
-    stored_settings: BTreeMap<Key, u64>,
-    /// Topics and queues to take out of the directory at the end of this step.
-    closed: BTreeSet<Closed>,
-    /// When a queue's rate lets the next delivery out.
-    rate_wake: Timestamp,
-    /// Queues that have more for those who wait than the last step could give: it was not in memory, or it would have
-    /// been too much for one step. The next step follows at once.
-    giving: BTreeSet<Name>,
-    /// How many rows were cleared away in this step on the way to what is handed out.
-    cleared_for_consumers: usize,
-}
-
-/// A topic or queue that is deleted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Closed {
-    Topic(directory::TopicIndex),
-    Queue(directory::QueueIndex),
+    /// What the step says.
+    outgoing: Outgoing<R>,
 }
 
 impl<R> Shard<R> {
     /// The shard's id.
     pub fn id(&self) -> ShardId {
-        self.id
+        self.flight.shard()
     }
 
     /// The shard's time: the last it has been told.
@@ -286,26 +227,11 @@ impl<R> Shard<R> {
 
     /// The step is durable, and so are all before it.
     pub fn committed(&mut self, step: u64) {
-        while self.in_flight.front().is_some_and(|(first, _)| *first <= step) {
-            self.in_flight.pop_front();
-        }
-        self.handed.committed(step);
-        self.desk.committed(step, self.horizon);
+        self.flight.committed(step);
+        self.desk.committed(step, self.timers.horizon());
     }
 
-    /// Notes what happens to a row. It is called before the row leaves its ready set, or when its state
-    /// says which queue it is in.
-    fn note(&mut self, slot: Slot, what: What) {
-        let row = &self.desk[slot];
-        let queue = match row.ready_in {
-            Some(index) => Some(&self.directory.queue(index).name),
-            None => row.state.queue.as_ref(),
-        };
-        let (queue, task, key) = (queue.cloned(), row.key.clone(), row.group.clone());
-        self.events.push(Event { at: self.now, task, queue, key, what });
-    }
-
-    /// Carries out one request and notes its answer, unless the answer takes several steps.
+    /// Carries out one request and answers it, unless the answer takes several steps.
     fn handle(&mut self, request: Request<R>) {
         let Request { command, reply, read_at } = request;
         // It was read before this step began, whatever a clock said that has been set back since.
@@ -340,13 +266,13 @@ impl<R> Shard<R> {
             Command::First { queue } => Ok(Answer::First(self.first_in(&queue))),
             // It is answered when all is counted that it should show.
             Command::Forecast { .. } if self.forecast.is_behind(self.now) => {
-                return self.postponed.push(Request { command, reply, read_at });
+                return self.pending.requests.push(Request { command, reply, read_at });
             }
             Command::Forecast { unit, slots } => {
                 let view = |shard: &Shard<R>| shard.forecast.view(shard.now, unit, slots);
                 Ok(Answer::Forecast(self.look_at_counts(view)))
             }
         };
-        self.answers.push((reply, answer));
+        self.outgoing.answer(reply, answer);
     }
 }

@@ -35,7 +35,7 @@ impl<R> Shard<R> {
                 return Ok(Answer::Removed(Ending::Purged));
             }
             Phase::Forwarding { .. } => {
-                self.note(slot, What::Purged);
+                self.happens(slot, What::Purged);
                 Ending::Purged
             }
             Phase::Finished(_) => return Err(Refused::NothingThere),
@@ -119,7 +119,7 @@ impl<R> Shard<R> {
         self.clear_timer(slot);
         let was_dead = self.desk[slot].table == Table::Dead;
         if was_dead {
-            self.note(slot, What::Replayed);
+            self.happens(slot, What::Replayed);
             self.desk[slot].state.begin_anew();
         }
         if was_dead || self.desk[slot].at > self.now {
@@ -127,12 +127,12 @@ impl<R> Shard<R> {
             row.state.keep_delay();
             (row.state.due, row.at) = (self.now, self.now);
             if !was_dead {
-                self.note(slot, What::Rescheduled { due: self.now });
+                self.happens(slot, What::Rescheduled { due: self.now });
             }
         }
         let row = &mut self.desk[slot];
         (row.table, row.state.phase) = (Table::Live, Phase::Waiting);
         row.state.queue = Some(self.directory.queue(queue).name.clone());
-        self.note(slot, What::Fired);
+        self.happens(slot, What::Fired);
     }
 }

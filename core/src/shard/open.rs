@@ -1,22 +1,23 @@
 //! Opening a shard: its settings and counts are read, its tasks stay in the store.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::BTreeMap;
 
-use punctual_wheel::Wheel;
-
+use super::catalogue::Catalogue;
+use super::cramped::Shortage;
 use super::desk::Desk;
-use super::directory::Directory;
+use super::directory::{Closed, Directory};
+use super::flight::Flight;
 use super::forecast::Forecast;
-use super::late::Late;
 use super::meta::{Meta, Numbers};
+use super::outgoing::Outgoing;
 use super::prepare::Pending;
-use super::retention::Retention;
-use super::{Closed, Shard, ShardConfig};
+use super::retention::Kept;
+use super::stock::Stock;
+use super::timers::Timers;
+use super::{Shard, ShardConfig};
 use crate::name::Name;
 use crate::settings::{QueueSettings, TopicSettings};
-use crate::store::{
-    Batch, Bodies, Fence, Key, Position, Room, Row, Scan, ShardId, Store, StoreError, Table, TallyKind,
-};
+use crate::store::{Bodies, Fence, Key, Position, Row, Scan, ShardId, Store, StoreError, Table, TallyKind};
 use crate::stored::read_mark;
 use crate::time::Timestamp;
 
@@ -127,8 +128,10 @@ impl<R> Shard<R> {
         for mark in marks {
             shard.go_on_deleting(&mark);
         }
-        if !shard.stored_settings.contains_key(&Meta::key()) {
-            shard.write_first_note(store)?;
+        if let Some(note) = shard.catalogue.first_note(&mut shard.numbers) {
+            for answer in store.commit(vec![shard.flight.seal(vec![note], Vec::new())])? {
+                answer.map_err(StoreError::from)?;
+            }
         }
         let (mut is_right, mut absent) = (true, Vec::new());
         for (tally, count) in store.tallies(id)? {
@@ -150,77 +153,28 @@ impl<R> Shard<R> {
 
     fn empty(id: ShardId, fence: Fence, config: ShardConfig, now: Timestamp) -> Shard<R> {
         Shard {
-            id,
-            fence,
             now,
-            hand_over_at: now,
-            handed: super::handed::HandOvers::default(),
-            opened_at: now,
-            is_catching_up: true,
-            step: 0,
-            in_flight: VecDeque::new(),
+            flight: Flight::new(id, fence, now),
             numbers: Numbers::new(),
+            catalogue: Catalogue::new(config.shards),
             directory: Directory::default(),
             desk: Desk::new(config.cache, config.seed),
-            wheel: Wheel::new(now.as_millis()),
-            late: Late::default(),
-            horizon: Position::START,
-            next_far: Timestamp::ZERO,
-            expiries: BTreeSet::new(),
-            doomed: Vec::new(),
-            stocked: BTreeSet::new(),
-            restocked: BTreeSet::new(),
-            limited: BTreeMap::new(),
-            forgotten: BTreeSet::new(),
-            pauses: BTreeSet::new(),
+            timers: Timers::new(now),
+            stock: Stock::new(),
             forecast: Forecast::default(),
-            noted_horizon: Position::START,
-            history: match config.keeps_history {
-                true => Retention::off(Table::History),
-                false => Retention::new(Table::History),
-            },
-            dead: Retention::new(Table::Dead),
-            room: Room::Enough,
-            held_up: Vec::new(),
-            next_expiry: Timestamp::ZERO,
+            kept: Kept::new(config.keeps_history),
+            shortage: Shortage::new(),
             jobs: Vec::new(),
-            mended: Vec::new(),
-            told_mended: 0,
             pending: Pending::default(),
-            postponed: Vec::new(),
-            answers: Vec::new(),
-            forwards: Vec::new(),
-            rates: Vec::new(),
-            events: Vec::new(),
-            gone: Vec::new(),
-            gone_queues: Vec::new(),
-            firing: None,
-            offers: Vec::new(),
-            takes: Vec::new(),
-            settings: BTreeMap::new(),
-            stored_settings: BTreeMap::new(),
-            closed: BTreeSet::new(),
-            rate_wake: Timestamp::NEVER,
-            giving: BTreeSet::new(),
-            cleared_for_consumers: 0,
+            outgoing: Outgoing::new(),
             config,
         }
-    }
-
-    fn write_first_note(&mut self, store: &dyn Store) -> Result<(), StoreError> {
-        let note = Meta::new(self.config.shards, &self.numbers, self.noted_horizon);
-        let changes = vec![self.put_setting(Meta::key(), note.encode())];
-        let batch = Batch { shard: self.id, fence: self.fence, changes, tallies: Vec::new() };
-        for answer in store.commit(vec![batch])? {
-            answer?;
-        }
-        Ok(())
     }
 
     /// A deletion was cut short: it goes on.
     fn go_on_deleting(&mut self, mark: &Row) {
         let since = read_mark(&mark.state);
-        self.stored_settings.insert(mark.key.clone(), mark.seq);
+        self.catalogue.restore(mark.key.clone(), mark.seq);
         let (name, what) = match mark.key.topic() {
             "" => (mark.key.queue(), self.directory.queue_index(mark.key.queue()).map(Closed::Queue)),
             topic => (topic, self.directory.topic_index(topic).map(Closed::Topic)),
@@ -236,13 +190,13 @@ impl<R> Shard<R> {
             let settings = TopicSettings::read(&row.state);
             self.directory.add_topic(&Name::stored(topic), settings.clone());
             self.adopt_topic(&Name::stored(topic), &settings);
-            self.history.look_again(settings.history);
+            self.kept.history.look_again(settings.history);
         } else if !queue.is_empty() {
             let settings = QueueSettings::read(&row.state);
             self.directory.add_queue(&Name::stored(queue), settings.clone());
             self.adopt_queue(&Name::stored(queue), &settings);
             if let Some(period) = settings.dead_retention {
-                self.dead.look_again(period);
+                self.kept.dead.look_again(period);
             }
         } else {
             let meta = Meta::decode(&row.state);
@@ -252,9 +206,9 @@ impl<R> Shard<R> {
             }
             self.numbers = meta.numbers();
             self.forecast.set_horizon(meta.minutes());
-            self.noted_horizon = meta.minutes();
+            self.catalogue.restore_horizon(meta.minutes());
         }
-        self.stored_settings.insert(row.key.clone(), row.seq);
+        self.catalogue.restore(row.key.clone(), row.seq);
         Ok(())
     }
 }

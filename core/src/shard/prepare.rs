@@ -10,19 +10,19 @@ use super::directory::{QueueIndex, Route};
 use super::enqueue::Doomed;
 use super::needs::{Fetched, Needs};
 use super::page::{Page, Wanted};
-use super::timers::Timer;
 use super::{Request, Shard};
 use crate::board::Board;
 use crate::state::Reason;
 use crate::store::{Key, Position, Row, Table};
 use crate::time::{Millis, Timestamp};
 
-/// What is to happen in the step that is being prepared.
+/// What is to happen in the step that is being prepared. While one happens, it collects what is left to the next.
 #[derive(Debug)]
 pub(super) struct Pending<R> {
     pub requests: Vec<Request<R>>,
     /// Timers that have come.
     pub due: Vec<Position>,
+    /// Ready deliveries to be given up, for which the store has to be asked first.
     pub doomed: Vec<Doomed>,
     /// Which places of which queues consumers wait for.
     pub demand: Vec<(QueueIndex, Range<usize>)>,
@@ -67,6 +67,11 @@ impl<R> Default for Pending<R> {
 }
 
 impl<R> Pending<R> {
+    /// Whether something was left to the next step, which follows at once.
+    pub fn is_any(&self) -> bool {
+        !self.requests.is_empty() || !self.doomed.is_empty()
+    }
+
     fn pages(&mut self) -> impl Iterator<Item = &mut Page> {
         let kept = self.kept.iter_mut().map(|(_, _, page)| page);
         self.slice.iter_mut().chain(&mut self.minutes).chain(kept).chain(&mut self.jobs)
@@ -81,33 +86,20 @@ impl<R> Shard<R> {
             self.go_back(now);
         }
         self.now = now;
-        self.pending.requests = requests;
-        if !self.postponed.is_empty() {
-            self.pending.requests.splice(..0, self.postponed.drain(..));
+        let postponed = std::mem::replace(&mut self.pending.requests, requests);
+        if !postponed.is_empty() {
+            self.pending.requests.splice(..0, postponed);
         }
-        self.pending.doomed = std::mem::take(&mut self.doomed);
-        // Taking a timer out of the wheel is cheap, firing it is not: all come out, so that none hides behind others.
-        while let Some((at, Timer { seq, topic })) = self.wheel.pop(self.now.as_millis()) {
-            self.late.push(topic, Position { at: Timestamp::from_millis(at), seq });
-        }
-        for (topic, position) in self.late.take(self.config.fires) {
-            // Its time may have gone again, with a clock that was ahead.
-            match position.at <= self.now {
-                true => self.pending.due.push(position),
-                false => _ = self.wheel.insert(position.at.as_millis(), Timer { seq: position.seq, topic }),
-            }
-        }
-        self.pending.due.extend(self.handed.take_overtaken().into_iter().filter(|position| position.at <= self.now));
+        self.timers.take_due(self.now, self.config.fires, &mut self.pending.due);
+        self.pending.due.extend(self.flight.take_overtaken().into_iter().filter(|position| position.at <= self.now));
         // The wheel gives equal times in the order in which timers were set; a restart would give them by number.
         self.pending.due.sort_unstable();
         self.collect_expired();
         self.collect_demand(board);
         self.pending.slice = self.next_slice().map(Page::scan);
         self.pending.minutes = self.forecast.next_slice(self.now).map(Page::scan);
-        for retention in [&self.history, &self.dead] {
-            let due = retention.due(self.now);
-            self.pending.kept.extend(due.map(|(period, scan)| (scan.table, period, Page::scan(scan))));
-        }
+        let due = self.kept.due(self.now);
+        self.pending.kept.extend(due.map(|(period, scan)| (scan.table, period, Page::scan(scan))));
         self.pending.jobs = self.jobs.iter().map(|job| job.next_page()).collect();
 
         let mut needs = self.rows_needed();
@@ -205,11 +197,10 @@ impl<R> Shard<R> {
     }
 
     fn collect_expired(&mut self) {
-        let is_any = self.expiries.first().is_some_and(|(at, _)| *at <= self.now);
+        let is_any = self.timers.next_expiry() <= self.now;
         let most = if is_any { self.expiries_allowed() } else { 0 };
         while self.pending.doomed.len() < most {
-            let Some((at, position)) = self.expiries.first().copied().filter(|(at, _)| *at <= self.now) else { break };
-            self.expiries.remove(&(at, position));
+            let Some(position) = self.timers.take_expired(self.now) else { break };
             self.pending.doomed.push(Doomed { position, reason: Reason::Expired, pushed_from: None });
         }
     }

@@ -21,7 +21,7 @@ impl<R> Shard<R> {
             return Err(Refused::NothingThere);
         }
         self.check_return(slot)?;
-        self.note(slot, What::Replayed);
+        self.happens(slot, What::Replayed);
         self.touch(slot);
         let row = &mut self.desk[slot];
         row.state.begin_anew();

@@ -24,6 +24,36 @@ const AGAIN: Millis = Millis::from_secs(1);
 /// How often a cursor gives rows up that could still be kept, while room has to be made.
 const PACE: Millis = Millis(100);
 
+/// What is kept for a while, by table.
+#[derive(Debug)]
+pub(super) struct Kept {
+    pub history: Retention,
+    pub dead: Retention,
+}
+
+impl Kept {
+    /// `keeps_history` says that somebody else removes what is finished.
+    pub fn new(keeps_history: bool) -> Kept {
+        let history = Retention { is_off: keeps_history, ..Retention::new(Table::History) };
+        Kept { history, dead: Retention::new(Table::Dead) }
+    }
+
+    /// What to read: one slice for each time that is due, with its table.
+    pub fn due(&self, now: Timestamp) -> impl Iterator<Item = (Millis, Scan)> {
+        self.history.due(now).chain(self.dead.due(now))
+    }
+
+    pub fn wake(&self) -> Timestamp {
+        self.history.wake().min(self.dead.wake())
+    }
+
+    /// The clock went back: rows may come to stand before the cursors.
+    pub fn begin_again(&mut self) {
+        self.history.begin_again();
+        self.dead.begin_again();
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Retention {
     table: Table,
@@ -44,13 +74,8 @@ struct Cursor {
 }
 
 impl Retention {
-    pub fn new(table: Table) -> Retention {
+    fn new(table: Table) -> Retention {
         Retention { table, is_off: false, makes_room: false, cursors: BTreeMap::new() }
-    }
-
-    /// Nothing is removed, however long it is kept.
-    pub fn off(table: Table) -> Retention {
-        Retention { is_off: true, ..Retention::new(table) }
     }
 
     /// There are rows that are kept for this time and may have been kept long enough.
@@ -80,22 +105,21 @@ impl Retention {
 
     /// A row begins to be kept for this time. It may stand behind the cursor: rows of one instant come in any order,
     /// and what is kept for no time is looked for at that very instant.
-    pub fn note(&mut self, period: Millis, position: Position) {
+    pub fn keep(&mut self, period: Millis, position: Position) {
         if let Some(cursor) = self.cursors.get_mut(&period) {
             cursor.from = cursor.from.min(position);
             cursor.wake = cursor.wake.min(position.at.plus(period));
         }
     }
 
-    /// The clock went back: rows may come to stand before the cursors.
-    pub fn begin_again(&mut self) {
+    fn begin_again(&mut self) {
         for cursor in self.cursors.values_mut() {
             (cursor.from, cursor.wake) = (Position::START, Timestamp::ZERO);
         }
     }
 
     /// From now on room has to be made, or not any more.
-    pub fn make_room(&mut self, makes_room: bool, now: Timestamp) {
+    pub fn give_way(&mut self, makes_room: bool, now: Timestamp) {
         if makes_room && !self.makes_room {
             self.cursors.values_mut().for_each(|cursor| cursor.wake = cursor.wake.min(now));
         }
@@ -107,12 +131,11 @@ impl Retention {
         self.is_off || !self.makes_room
     }
 
-    pub fn wake(&self) -> Timestamp {
+    fn wake(&self) -> Timestamp {
         self.cursors.values().map(|cursor| cursor.wake).min().unwrap_or(Timestamp::NEVER)
     }
 
-    /// What to read: one slice for each time that is due.
-    pub fn due(&self, now: Timestamp) -> impl Iterator<Item = (Millis, Scan)> {
+    fn due(&self, now: Timestamp) -> impl Iterator<Item = (Millis, Scan)> {
         let due = self.cursors.iter().filter(move |(_, cursor)| cursor.wake <= now);
         due.map(|(period, cursor)| {
             let scan = Scan {
@@ -155,10 +178,9 @@ impl Retention {
 impl<R> Shard<R> {
     /// Removes what was kept long enough.
     pub(super) fn pass_kept(&mut self, kept: Vec<(Table, Millis, Page)>) {
-        // The clock may have gone back between them.
-        let settled = self.in_flight.iter().map(|(_, at)| *at).min().unwrap_or(Timestamp::NEVER);
+        let settled = self.flight.settled();
         for (table, period, page) in kept {
-            let retention = if table == Table::History { &mut self.history } else { &mut self.dead };
+            let retention = if table == Table::History { &mut self.kept.history } else { &mut self.kept.dead };
             let passed = retention.pass(period, &page.rows, self.now, settled);
             for row in &page.rows[..passed] {
                 let Some(slot) = self.desk.by_key(&row.key) else { continue };
@@ -230,12 +252,12 @@ mod tests {
         let now = Timestamp::from_millis(30);
         assert_eq!(retention.pass(Millis(100), &[row(10, 1), row(20, 2)], now, Timestamp::NEVER), 0);
         assert_eq!(retention.wake(), Timestamp::from_millis(110));
-        retention.make_room(true, now);
+        retention.give_way(true, now);
         assert_eq!(retention.wake(), now);
         assert!(!retention.takes_rows());
         assert_eq!(retention.pass(Millis(100), &[row(10, 1), row(20, 2)], now, Timestamp::NEVER), 2);
         assert_eq!(retention.wake(), now.plus(PACE));
-        retention.make_room(false, now);
+        retention.give_way(false, now);
         assert!(retention.takes_rows());
         assert_eq!(retention.pass(Millis(100), &[row(25, 3)], now.plus(PACE), Timestamp::NEVER), 1, "its time is over");
         assert_eq!(retention.pass(Millis(100), &[row(95, 4)], now.plus(PACE), Timestamp::NEVER), 0);
@@ -243,10 +265,10 @@ mod tests {
 
     #[test]
     fn what_somebody_else_removes_is_never_looked_at() {
-        let mut retention = Retention::off(Table::History);
+        let mut retention = Kept::new(true).history;
         retention.add(Millis(100), Timestamp::ZERO);
         retention.add(Millis(200), Timestamp::ZERO);
-        retention.note(Millis(100), Position::START);
+        retention.keep(Millis(100), Position::START);
         assert_eq!((retention.wake(), retention.due(Timestamp::LAST).count()), (Timestamp::NEVER, 0));
     }
 
@@ -257,7 +279,7 @@ mod tests {
         let now = Timestamp::from_millis(5);
         retention.pass(Millis(100), &[], now, Timestamp::NEVER);
         assert_eq!(retention.wake(), Timestamp::NEVER);
-        retention.note(Millis(100), Position::start_of(now));
+        retention.keep(Millis(100), Position::start_of(now));
         assert_eq!(retention.wake(), Timestamp::from_millis(105));
     }
 
@@ -276,7 +298,7 @@ mod tests {
         retention.add(Millis::ZERO, Timestamp::ZERO);
         let now = Timestamp::from_millis(10);
         assert_eq!(retention.pass(Millis::ZERO, &[row(10, 7)], now, Timestamp::NEVER), 1);
-        retention.note(Millis::ZERO, row(10, 3).position());
+        retention.keep(Millis::ZERO, row(10, 3).position());
         let (_, scan) = retention.due(now).next().unwrap();
         assert_eq!(scan.from, row(10, 3).position());
     }

@@ -73,7 +73,7 @@ impl<R> Shard<R> {
         let body = pack(task.form, &task.headers, &task.body);
         let seq = self.numbers.row();
         let slot = self.desk.insert(Resident::new(key, seq, task.key, topic, state, Some(body)));
-        self.note(slot, what);
+        self.happens(slot, what);
         self.wait_until(slot, due);
         seq
     }
@@ -157,7 +157,7 @@ impl<R> Shard<R> {
             row.at = row.state.due;
         }
         let (at, due) = (row.at, row.state.due);
-        self.note(slot, What::Rescheduled { due });
+        self.happens(slot, What::Rescheduled { due });
         self.wait_until(slot, at);
         due
     }

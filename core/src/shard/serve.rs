@@ -15,11 +15,8 @@ use crate::board::{Board, Choice, Reserve, Ticket};
 use crate::name::Name;
 use crate::settings::Order;
 use crate::store::Position;
-use crate::time::{Millis, Timestamp};
+use crate::time::Timestamp;
 use crate::written::written;
-
-/// For how long those who wait for nothing are kept while a shard that was just opened reads what is overdue.
-const PATIENCE: Millis = Millis::from_secs(5);
 
 /// How many rows that go with a deletion are cleared away in one step on the way to those that are handed out.
 const CLEARED: usize = 256;
@@ -28,16 +25,7 @@ impl<R> Shard<R> {
     /// Gives waiting consumers what is ready, and lets go of those whose time to wait is over by `time`: that of
     /// the clock by which they wait, which need not be the shard's.
     pub fn serve(&mut self, board: &mut Board<R>, time: Timestamp) {
-        for queue in std::mem::take(&mut self.forgotten) {
-            board.forget_queue(self.id, &queue);
-        }
-        for (queue, rate) in std::mem::take(&mut self.limited) {
-            board.limit(&queue, rate);
-        }
-        self.tell_stock(board);
-        self.giving.clear();
-        self.cleared_for_consumers = 0;
-        self.rate_wake = Timestamp::NEVER;
+        self.stock.begin_serving(board, self.id());
         let mut order = self.servable(board);
         let mut shares = Shares::new(self.hand_outs(), order.len());
         while let Some((ticket, _)) = order.pop_first() {
@@ -47,7 +35,7 @@ impl<R> Shard<R> {
                 continue;
             }
             let (reserve, reply) = board.withdraw(ticket).expect("the consumer waits");
-            self.answers.push((reply, Ok(Answer::Reserved(deliveries))));
+            self.outgoing.answer(reply, Ok(Answer::Reserved(deliveries)));
             for queue in reserve.queues {
                 let next = board.longest_waiting(&queue).filter(|_| self.may_serve(&queue));
                 let place = (ticket, queue);
@@ -55,32 +43,14 @@ impl<R> Shard<R> {
                 order.extend(next.map(|ticket| (ticket, place.1)));
             }
         }
-        self.tell_stock(board);
+        self.stock.tell(board, self.id());
         // Who may get something in the step that follows at once is not sent away before it.
-        if self.has_caught_up() {
-            board.looked(self.id, &self.giving);
-            let over = board.expire_unless(time, &self.giving).into_iter();
-            self.answers.extend(over.map(|reply| (reply, Ok(Answer::Reserved(vec![])))));
+        if self.timers.have_caught_up(self.now) {
+            board.looked(self.id(), self.stock.giving());
+            for reply in board.expire_unless(time, self.stock.giving()) {
+                self.outgoing.answer(reply, Ok(Answer::Reserved(vec![])));
+            }
         }
-    }
-
-    /// Tells the board which queues have something, as far as that has changed.
-    fn tell_stock(&mut self, board: &mut Board<R>) {
-        for queue in std::mem::take(&mut self.restocked) {
-            board.stock(self.id, &queue, self.stocked.contains(&queue));
-        }
-    }
-
-    /// Whether everything that was due when the shard was opened was read and has fired: until then "nothing
-    /// there" would be a guess. If that takes long, those who wait hear the guess.
-    fn has_caught_up(&mut self) -> bool {
-        if !self.is_catching_up {
-            return true;
-        }
-        let overdue = self.wheel.next_at().is_some_and(|at| at <= self.opened_at.as_millis());
-        let is_through = !overdue && self.late.is_empty() && self.horizon.at > self.opened_at;
-        self.is_catching_up = !is_through && self.now < self.opened_at.plus(PATIENCE);
-        !self.is_catching_up
     }
 
     /// The longest-waiting consumer of each queue that has something to give.
@@ -88,7 +58,7 @@ impl<R> Shard<R> {
         if self.hand_outs() == 0 {
             return BTreeSet::new();
         }
-        let both = board.meetings(self.id).filter(|queue| self.may_serve(queue));
+        let both = board.meetings(self.id()).filter(|queue| self.may_serve(queue));
         both.filter_map(|queue| Some((board.longest_waiting(queue)?, queue.clone()))).collect()
     }
 
@@ -115,14 +85,14 @@ impl<R> Shard<R> {
             };
             let (queue, index) = queues[next];
             if !shares.has_some(index) {
-                self.giving.insert(queue.clone());
+                self.stock.keep_giving(queue);
                 if reserve.choice == Choice::Foremost {
                     break;
                 }
                 queues.remove(next);
                 continue;
             }
-            match self.hand_out(queue, index, &reserve, board, left) {
+            match self.hand_out(queue, index, &reserve, board, left, shares) {
                 Handed::Out(delivery, bytes) => {
                     shares.take(index);
                     left.take(bytes);
@@ -131,7 +101,7 @@ impl<R> Shard<R> {
                 Handed::TooMuch => break,
                 Handed::Nothing => {
                     // It is at hand in the step that follows at once, and until then nothing comes before it.
-                    if reserve.choice == Choice::Foremost && self.giving.contains(queue) {
+                    if reserve.choice == Choice::Foremost && self.stock.giving().contains(queue) {
                         break;
                     }
                     queues.remove(next);
@@ -163,13 +133,14 @@ impl<R> Shard<R> {
         reserve: &Reserve,
         board: &mut Board<R>,
         left: Left,
+        shares: &mut Shares,
     ) -> Handed {
         // First of all: nothing is read for a queue that its rate holds back, so it is not waited for either.
         if let Some(wait) = board.rate_wait(queue, self.now) {
-            self.rate_wake = self.rate_wake.min(self.now.plus(wait));
+            self.stock.hold_back(self.now.plus(wait));
             return Handed::Nothing;
         }
-        let Some(position) = self.next_in(index) else { return Handed::Nothing };
+        let Some(position) = self.next_in(index, shares) else { return Handed::Nothing };
         debug_assert!(
             self.desk.by_seq(position.seq).is_none_or(|slot| self.desk[slot].is_awake_at(position)),
             "a row leaves the ready set when it moves"
@@ -180,7 +151,7 @@ impl<R> Shard<R> {
         let Some(slot) = at_hand.filter(fresh).filter(|slot| self.has_body(*slot)) else {
             // Without room it may take a while until it goes.
             if self.may_grow() || at_hand.is_none_or(|slot| self.now < self.desk[slot].state.expires_at()) {
-                self.giving.insert(queue.clone());
+                self.stock.keep_giving(queue);
             }
             return Handed::Nothing;
         };
@@ -197,17 +168,17 @@ impl<R> Shard<R> {
 
     /// The next delivery of a queue. Those whose topics are being deleted are cleared away on the way to it, but only so
     /// many in a step: if there are more, the queue gives what comes after them in the step that follows at once.
-    fn next_in(&mut self, index: QueueIndex) -> Option<Position> {
+    fn next_in(&mut self, index: QueueIndex, shares: &mut Shares) -> Option<Position> {
         loop {
             let (_, position) = self.directory.queue(index).ready.first()?;
             let Some(slot) = self.desk.at(position).filter(|slot| self.going(*slot).is_some()) else {
                 return Some(position);
             };
-            if self.cleared_for_consumers == CLEARED {
-                self.giving.insert(self.directory.queue(index).name.clone());
+            if shares.clearings == 0 {
+                self.stock.keep_giving(&self.directory.queue(index).name);
                 return None;
             }
-            self.cleared_for_consumers += 1;
+            shares.clearings -= 1;
             self.clear_up(slot);
         }
     }
@@ -254,11 +225,14 @@ struct Shares {
     left: usize,
     most: usize,
     taken: BTreeMap<QueueIndex, usize>,
+    /// How many rows that go with a deletion may still be cleared away.
+    clearings: usize,
 }
 
 impl Shares {
     fn new(in_all: usize, queues: usize) -> Shares {
-        Shares { left: in_all.max(1), most: (in_all / queues.max(1)).max(in_all / 32).max(1), taken: BTreeMap::new() }
+        let most = (in_all / queues.max(1)).max(in_all / 32).max(1);
+        Shares { left: in_all.max(1), most, taken: BTreeMap::new(), clearings: CLEARED }
     }
 
     fn has_some(&self, queue: QueueIndex) -> bool {
