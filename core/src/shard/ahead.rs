@@ -67,7 +67,7 @@ impl<R> Shard<R> {
         let next_far = far.map(|position| position.at).fold(next_far, Timestamp::min);
         self.timers.reach(end, next_far);
         for slot in changed {
-            if self.desk[slot].timer.is_none() {
+            if !self.desk[slot].has_timer() {
                 self.set_timer(slot);
             }
         }
@@ -80,7 +80,7 @@ impl<R> Shard<R> {
             // What is due already fires in the next step: in the order of its time, together with what
             // changed since, and after what it needs was read.
             if let Some(slot) = self.desk.at(position)
-                && self.desk[slot].timer.is_none()
+                && !self.desk[slot].has_timer()
             {
                 self.set_timer(slot);
             }

@@ -17,7 +17,7 @@ impl<R> Shard<R> {
         self.now = now;
         for position in self.timers.go_back(now) {
             if let Some(slot) = self.desk.at(position) {
-                self.desk[slot].timer = None;
+                self.desk.take_timer(slot);
             }
         }
         self.unfire();
@@ -52,7 +52,8 @@ impl<R> Shard<R> {
     /// What stands at a position waits for its time and for nothing else.
     fn leave_unready(&mut self, position: Position) {
         if let Some(slot) = self.desk.at(position) {
-            (self.desk[slot].ready_in, self.desk[slot].offered_at) = (None, None);
+            self.desk.leave_ready(slot);
+            self.desk.take_offer(slot);
         }
     }
 }

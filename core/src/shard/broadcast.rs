@@ -16,10 +16,9 @@ impl<R> Shard<R> {
         self.touch(slot);
         let names: Vec<Name> = queues.iter().map(|queue| self.directory.queue(*queue).name.clone()).collect();
         let part = |queue: &Name| Part { queue: queue.clone(), finished: None };
-        let row = &mut self.desk[slot];
-        row.state.phase = Phase::Spread(names.iter().map(part).collect());
-        row.at = Timestamp::LAST;
-        let (task, topic, due, group) = (row.key.clone(), row.topic, row.state.due, row.group.clone());
+        let row = self.desk.edit(slot);
+        row.enter(Phase::Spread(names.iter().map(part).collect()), Timestamp::LAST);
+        let (task, topic, due, group) = (row.key().clone(), row.topic(), row.state.due, row.group().cloned());
         for queue in names {
             let mut state = self.desk[slot].state.clone();
             state.phase = Phase::Waiting;
@@ -34,7 +33,7 @@ impl<R> Shard<R> {
             let seq = self.numbers.row();
             let part = Resident::new(key, seq, group.clone(), topic, state, None);
             let part = self.desk.insert(part);
-            self.desk[part].at = due.min(self.now);
+            self.desk.edit(part).move_to(due.min(self.now));
             self.arrive(part, since);
         }
     }
@@ -42,7 +41,7 @@ impl<R> Shard<R> {
     pub(super) fn end_part(&mut self, task: Slot, queue: &Name, ending: Ending) {
         self.touch(task);
         let now = self.now;
-        let Phase::Spread(parts) = &mut self.desk[task].state.phase else { return };
+        let Phase::Spread(parts) = &mut self.desk.edit(task).state.phase else { return };
         if let Some(part) = parts.iter_mut().find(|part| part.queue == *queue) {
             part.finished = Some((ending, now));
         }
@@ -62,7 +61,7 @@ impl<R> Shard<R> {
         let Phase::Spread(parts) = &row.state.phase else { return Err(self.standing(slot)) };
         let mut open = Vec::with_capacity(parts.len());
         for part in parts {
-            let part = self.desk.by_key(&row.key.in_queue(&part.queue)).filter(|_| part.finished.is_none());
+            let part = self.desk.by_key(&row.key().in_queue(&part.queue)).filter(|_| part.finished.is_none());
             match part {
                 Some(part) if self.desk[part].is_waiting() => open.push(part),
                 Some(part) => return Err(self.standing(part)),
@@ -82,11 +81,11 @@ impl<R> Shard<R> {
         let row = &self.desk[slot];
         let Phase::Spread(parts) = &row.state.phase else { return Vec::new() };
         let open = parts.iter().filter(|part| part.finished.is_none());
-        open.map(|part| row.key.in_queue(&part.queue)).collect()
+        open.map(|part| row.key().in_queue(&part.queue)).collect()
     }
 
     /// Whether it is one of several deliveries of a task that is not there. Its task was asked for with it.
     pub(super) fn is_orphan(&self, slot: Slot) -> bool {
-        self.desk[slot].is_part() && self.desk.by_key(&self.desk[slot].key.of_task()).is_none()
+        self.desk[slot].is_part() && self.desk.by_key(&self.desk[slot].key().of_task()).is_none()
     }
 }

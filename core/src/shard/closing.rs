@@ -90,11 +90,11 @@ impl<R> Shard<R> {
         let all = [TallyKind::Waiting, TallyKind::TopicLeased, TallyKind::TopicDead, TallyKind::History];
         let counted = all.into_iter().map(|kind| topic.count(kind)).sum::<u64>();
         // A task that was broadcast counts as its deliveries do.
-        counted + self.touched_where(|row| row.topic == index && kinds(row.table, &row.state.phase).is_some())
+        counted + self.touched_where(|row| row.topic() == index && kinds(row.table(), &row.state.phase).is_some())
     }
 
     fn touched_history(&self, index: TopicIndex) -> u64 {
-        self.touched_where(|row| row.topic == index && row.table == Table::History)
+        self.touched_where(|row| row.topic() == index && row.table() == Table::History)
     }
 
     /// How many deliveries and dead letters a queue holds, changes of this step included.
@@ -103,14 +103,14 @@ impl<R> Shard<R> {
         let counted = queue.waiting() + queue.count(TallyKind::QueueLeased) + queue.count(TallyKind::QueueDead);
         counted
             + self.touched_where(|row| {
-                let counts = row.table == Table::Dead || (row.table == Table::Live && !row.is_waiting());
+                let counts = row.table() == Table::Dead || (row.table() == Table::Live && !row.is_waiting());
                 counts && row.state.queue.as_ref() == Some(&queue.name)
             })
     }
 
     fn touched_where(&self, matches: impl Fn(&Resident) -> bool) -> u64 {
         let touched = self.desk.touched().iter().map(|slot| &self.desk[*slot]);
-        touched.filter(|row| !row.gone && matches(row)).count() as u64
+        touched.filter(|row| !row.is_gone() && matches(row)).count() as u64
     }
 
     /// Whether there is something left of what is being deleted.
@@ -146,7 +146,7 @@ impl<R> Shard<R> {
     /// Whether something is known that goes with a deletion: it is ready, or the store does not show it as it is.
     pub(super) fn is_seen_to_hold(&self, what: Closed) -> bool {
         let is_stocked = matches!(what, Closed::Queue(index) if self.directory.queue(index).waiting() > 0);
-        is_stocked || self.desk.dirty().any(|slot| !self.desk[slot].gone && self.going(slot).is_some())
+        is_stocked || self.desk.dirty().any(|slot| !self.desk[slot].is_gone() && self.going(slot).is_some())
     }
 
     /// Everything it held is gone: now it goes itself. Says how much there was.
@@ -184,14 +184,14 @@ impl<R> Shard<R> {
             return None;
         }
         let row = &self.desk[slot];
-        if self.directory.topic(row.topic).closing.is_some() {
-            return Some(Closed::Topic(row.topic));
+        if self.directory.topic(row.topic()).closing.is_some() {
+            return Some(Closed::Topic(row.topic()));
         }
-        if !matches!(row.table, Table::Live | Table::Dead) {
+        if !matches!(row.table(), Table::Live | Table::Dead) {
             return None;
         }
         let named = || row.state.queue.as_ref().and_then(|queue| self.directory.queue_index(queue));
-        let queue = row.ready_in.or_else(named)?;
+        let queue = row.ready_in().or_else(named)?;
         let is_forced = self.directory.queue(queue).closing.as_ref().is_some_and(|closing| closing.is_forced);
         is_forced.then_some(Closed::Queue(queue))
     }
@@ -206,7 +206,7 @@ impl<R> Shard<R> {
             }
             Closed::Queue(_) => {
                 self.directory.closing_mut(what).gone += 1;
-                match self.desk[slot].table {
+                match self.desk[slot].table() {
                     Table::Dead => self.purge(slot),
                     _ => self.end(slot, Ending::Cancelled),
                 }

@@ -227,7 +227,7 @@ impl<R> Shard<R> {
     pub(super) fn count_touched(&mut self, by: i64) {
         for index in 0..self.desk.touched().len() {
             let slot = self.desk.touched()[index];
-            if !self.desk[slot].gone {
+            if !self.desk[slot].is_gone() {
                 self.count_row(slot, by);
             }
         }
@@ -243,8 +243,8 @@ impl<R> Shard<R> {
 
     fn count_row(&mut self, slot: Slot, by: i64) {
         let row = &self.desk[slot];
-        let (topic, position) = (row.topic, row.position());
-        let Some((of_topic, of_queue)) = kinds(row.table, &row.state.phase) else { return };
+        let (topic, position) = (row.topic(), row.position());
+        let Some((of_topic, of_queue)) = kinds(row.table(), &row.state.phase) else { return };
         if of_topic == TallyKind::Waiting {
             self.forecast.count(position, by);
         }

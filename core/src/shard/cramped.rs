@@ -89,7 +89,7 @@ impl<R> Shard<R> {
 
     /// Lets a row whose time has come wait for room.
     pub(super) fn hold_up(&mut self, slot: Slot) {
-        self.shortage.held_up.push((self.desk[slot].topic, self.desk[slot].position()));
+        self.shortage.held_up.push((self.desk[slot].topic(), self.desk[slot].position()));
     }
 
     /// Whether a waiting row whose time has come can become ready without anything being written.
@@ -105,7 +105,7 @@ impl<R> Shard<R> {
             Some(None) => return false,
             None => {}
         }
-        match self.directory.route(row.topic, row.state.routing()) {
+        match self.directory.route(row.topic(), row.state.routing()) {
             (Route::To(queue), missing) => missing.is_empty() && takes(queue),
             (Route::Nowhere, missing) => missing.len() == 1 && self.config.create_on_use,
             (Route::Detained { .. }, _) => true,

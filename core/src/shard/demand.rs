@@ -83,7 +83,7 @@ impl<R> Shard<R> {
     fn give_up_bodiless(&mut self, index: QueueIndex, places: &Range<usize>) {
         let is_bodiless = |slot: &Slot| {
             let row = &self.desk[*slot];
-            row.body.is_none() && self.pending.absent_bodies.contains(&row.key.of_task())
+            row.body().is_none() && self.pending.absent_bodies.contains(&row.key().of_task())
         };
         let ready = self.directory.queue(index).ready.iter().take(places.end).skip(places.start);
         let bodiless: Vec<Slot> =

@@ -13,7 +13,7 @@ use crate::task::Task;
 impl<R> Shard<R> {
     /// Where a task goes; queues that are missing come to be, if they may.
     pub(super) fn route(&mut self, slot: Slot) -> Route {
-        let (topic, routing_key) = (self.desk[slot].topic, self.desk[slot].state.routing_key.clone());
+        let (topic, routing_key) = (self.desk[slot].topic(), self.desk[slot].state.routing_key.clone());
         self.route_to(topic, routing_key.as_ref())
     }
 
@@ -32,9 +32,9 @@ impl<R> Shard<R> {
     /// Where a row goes that is ready now.
     fn place_of(&self, slot: Slot) -> Route {
         let row = &self.desk[slot];
-        let own = row.state.queue.as_ref().filter(|_| row.table != Table::History);
+        let own = row.state.queue.as_ref().filter(|_| row.table() != Table::History);
         let own = own.and_then(|queue| self.directory.queue_index(queue));
-        let route = || match self.directory.route(row.topic, row.state.routing()).0 {
+        let route = || match self.directory.route(row.topic(), row.state.routing()).0 {
             // A delivery whose queue was deleted stays one delivery.
             Route::ToSeveral(queues) if row.is_part() => Route::To(queues[0]),
             route => route,

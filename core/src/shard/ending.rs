@@ -16,7 +16,7 @@ impl<R> Shard<R> {
         self.touch(slot);
         self.clear_timer(slot);
         if let Some(queue) = ready_in {
-            self.desk[slot].state.queue = Some(self.directory.queue(queue).name.clone());
+            self.desk.edit(slot).state.queue = Some(self.directory.queue(queue).name.clone());
         }
         self.happens(slot, What::Died(reason));
         let death = Death { reason, at: self.now, note };
@@ -26,10 +26,7 @@ impl<R> Shard<R> {
         match to {
             Some(to) => {
                 let number = self.numbers.token();
-                let row = &mut self.desk[slot];
-                row.state.phase = Phase::Forwarding { to, number, death };
-                row.table = Table::Live;
-                row.at = self.now;
+                self.desk.edit(slot).enter(Phase::Forwarding { to, number, death }, self.now);
                 self.set_timer(slot);
             }
             None => self.bury(slot, death),
@@ -40,10 +37,7 @@ impl<R> Shard<R> {
     pub(super) fn bury(&mut self, slot: Slot, death: Death) {
         self.touch(slot);
         self.clear_timer(slot);
-        let row = &mut self.desk[slot];
-        row.table = Table::Dead;
-        row.at = self.now;
-        row.state.phase = Phase::Dead(death);
+        self.desk.edit(slot).enter(Phase::Dead(death), self.now);
         if let Some(period) = self.kept_for(slot) {
             self.kept.dead.keep(period, self.desk[slot].position());
         }
@@ -56,22 +50,19 @@ impl<R> Shard<R> {
         self.touch(slot);
         self.clear_timer(slot);
         if self.desk[slot].is_part() {
-            self.desk[slot].gone = true;
-            let task = self.desk[slot].key.of_task();
-            let queue = Name::stored(self.desk[slot].key.queue());
+            self.desk.remove(slot);
+            let task = self.desk[slot].key().of_task();
+            let queue = Name::stored(self.desk[slot].key().queue());
             // It was asked for with its delivery. Stores that older versions wrote may have lost it.
             if let Some(task) = self.desk.by_key(&task) {
                 self.end_part(task, &queue, ending);
             }
             return;
         }
-        let row = &mut self.desk[slot];
-        row.table = Table::History;
-        row.at = self.now;
-        row.state.phase = Phase::Finished(ending);
+        self.desk.edit(slot).enter(Phase::Finished(ending), self.now);
         match self.kept_for(slot) {
-            Some(Millis::ZERO) | None => self.desk[slot].gone = true,
-            Some(_) if !self.kept.history.takes_rows() => self.desk[slot].gone = true,
+            Some(Millis::ZERO) | None => self.desk.remove(slot),
+            Some(_) if !self.kept.history.takes_rows() => self.desk.remove(slot),
             Some(period) => self.kept.history.keep(period, self.desk[slot].position()),
         }
     }
@@ -92,7 +83,7 @@ impl<R> Shard<R> {
 
     /// Removes a finished task or a dead letter.
     pub(super) fn forget(&mut self, slot: Slot) {
-        if self.desk[slot].table == Table::Dead && self.desk[slot].is_part() {
+        if self.desk[slot].table() == Table::Dead && self.desk[slot].is_part() {
             return self.end(slot, Ending::Purged);
         }
         self.erase(slot);
@@ -103,11 +94,11 @@ impl<R> Shard<R> {
         self.leave_ready(slot);
         self.touch(slot);
         self.clear_timer(slot);
-        self.desk[slot].gone = true;
+        self.desk.remove(slot);
     }
 
     pub(super) fn purge_one(&mut self, key: &Key) -> Reply {
-        let slot = self.desk.by_key(key).filter(|slot| self.desk[*slot].table == Table::Dead);
+        let slot = self.desk.by_key(key).filter(|slot| self.desk[*slot].table() == Table::Dead);
         let Some(slot) = slot else { return Err(Refused::NothingThere) };
         self.purge(slot);
         Ok(Answer::Purged)
@@ -116,7 +107,7 @@ impl<R> Shard<R> {
     /// Removes a finished task that somebody has looked at, if it is still the same. It has come to its end
     /// before, so there is nothing to tell.
     pub(super) fn forget_finished(&mut self, key: &Key, finished_at: Timestamp) -> Reply {
-        let is_meant = |slot: &Slot| self.desk[*slot].table == Table::History && self.desk[*slot].at == finished_at;
+        let is_meant = |slot: &Slot| self.desk[*slot].table() == Table::History && self.desk[*slot].at() == finished_at;
         let Some(slot) = self.desk.by_key(key).filter(is_meant) else { return Err(Refused::NothingThere) };
         self.forget(slot);
         Ok(Answer::Purged)

@@ -23,18 +23,17 @@ impl<R> Shard<R> {
     pub(super) fn enqueue(&mut self, slot: Slot, queue: QueueIndex, since: Timestamp) {
         let is_old = self.desk[slot].state.expires_at() <= self.now;
         if is_old || self.directory.queue(queue).refuses_newcomers() {
-            self.desk[slot].ready_in = Some(queue);
+            self.desk.stand_in(slot, Some(queue));
             return self.die(slot, if is_old { Reason::Expired } else { Reason::PushedOut }, None);
         }
-        let row = &mut self.desk[slot];
+        let row = &self.desk[slot];
         let (priority, position, expires_at) = (row.state.priority, row.position(), row.state.expires_at());
-        row.ready_in = Some(queue);
-        row.offered_at = Some(self.now);
+        self.desk.offer(slot, queue, self.now);
         self.outgoing.offered(&self.directory.queue(queue).name, since);
         self.happens(slot, What::Fired);
         self.timers.set_expiry(expires_at, position);
         if self.desk[slot].state.queue.is_none() {
-            self.directory.feed(self.desk[slot].topic, queue);
+            self.directory.feed(self.desk[slot].topic(), queue);
         }
         let is_only = self.directory.enter_ready(queue, priority, position);
         let (index, queue) = (queue, self.directory.queue(queue));
@@ -55,8 +54,8 @@ impl<R> Shard<R> {
 
     /// Takes a row out of the ready set it stands in, if any.
     pub(super) fn leave_ready(&mut self, slot: Slot) -> Option<QueueIndex> {
-        let row = &mut self.desk[slot];
-        let index = row.ready_in.take()?;
+        let index = self.desk.leave_ready(slot)?;
+        let row = &self.desk[slot];
         let (priority, position, expires_at) = (row.state.priority, row.position(), row.state.expires_at());
         self.timers.clear_expiry(expires_at, position);
         self.directory.stop_leaving(index, position);

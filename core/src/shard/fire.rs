@@ -4,14 +4,14 @@ use super::Shard;
 use super::desk::Slot;
 use super::directory::{Closed, QueueIndex, Route};
 use crate::state::{Phase, Reason};
-use crate::store::{Position, Table};
+use crate::store::Position;
 use crate::time::Timestamp;
 
 impl<R> Shard<R> {
     /// A timer has come. What that means depends on the row's phase; a timer whose row has moved on means nothing.
     pub(super) fn fire(&mut self, position: Position) {
         let Some(slot) = self.desk.at(position) else { return };
-        self.desk[slot].timer = None;
+        self.desk.take_timer(slot);
         match self.going(slot) {
             Some(Closed::Topic(_)) => {
                 self.clear_up(slot);
@@ -22,7 +22,7 @@ impl<R> Shard<R> {
             _ => {}
         }
         match self.desk[slot].state.phase {
-            Phase::Waiting if self.desk[slot].ready_in.is_none() => {
+            Phase::Waiting if self.desk[slot].ready_in().is_none() => {
                 let since = self.timers.since(position.at);
                 self.arrive(slot, since);
             }
@@ -38,13 +38,12 @@ impl<R> Shard<R> {
     pub(super) fn wait_until(&mut self, slot: Slot, at: Timestamp) {
         self.touch(slot);
         self.clear_timer(slot);
-        let row = &mut self.desk[slot];
-        row.state.phase = Phase::Waiting;
-        row.table = Table::Live;
+        let row = self.desk.edit(slot);
         // The clock may show less than when it was first handed out, if the shard was opened anew
         // since. At its expiry it is woken too, to be given up.
-        row.at = at.max(row.state.due).min(row.state.expires_at());
-        if row.at <= self.now { self.arrive(slot, self.now) } else { self.set_timer(slot) }
+        let at = at.max(row.state.due).min(row.state.expires_at());
+        row.enter(Phase::Waiting, at);
+        if at <= self.now { self.arrive(slot, self.now) } else { self.set_timer(slot) }
     }
 
     /// A waiting row's time has come: it becomes ready in its queue, or in all that its topic feeds, and
@@ -60,7 +59,7 @@ impl<R> Shard<R> {
                 None => {
                     // Its queue was deleted.
                     self.touch(slot);
-                    self.desk[slot].state.queue = None;
+                    self.desk.edit(slot).state.queue = None;
                 }
             }
         }
@@ -88,12 +87,12 @@ impl<R> Shard<R> {
 
     fn was_due_before_closing(&self, slot: Slot, queue: QueueIndex) -> bool {
         let closing = self.directory.queue(queue).closing.as_ref();
-        closing.is_some_and(|closing| closing.is_forced && self.desk[slot].at < closing.since)
+        closing.is_some_and(|closing| closing.is_forced && self.desk[slot].at() < closing.since)
     }
 
     /// Lets a row whose time has come wait for the end of a deletion: it goes to the next queue of that name.
     fn detain(&mut self, slot: Slot, queue: QueueIndex) {
-        let row = (self.desk[slot].topic, self.desk[slot].position());
+        let row = (self.desk[slot].topic(), self.desk[slot].position());
         self.directory.closing_mut(Closed::Queue(queue)).detained.push(row);
     }
 }

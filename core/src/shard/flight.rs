@@ -121,7 +121,7 @@ impl<R> Shard<R> {
     pub(super) fn is_on_its_way(&self, slot: Slot) -> bool {
         let row = &self.desk[slot];
         // What is durable has been handed over, and almost everything is when its time comes.
-        self.desk.is_dirty(&row.key) && self.flight.leases.iter().any(|(_, end)| *end == row.position())
+        self.desk.is_dirty(row.key()) && self.flight.leases.iter().any(|(_, end)| *end == row.position())
     }
 
     /// Looks again shortly at a lease that should be over and has not begun.

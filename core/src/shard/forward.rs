@@ -44,10 +44,10 @@ impl<R> Shard<R> {
     pub(super) fn forward(&mut self, slot: Slot) {
         let row = &self.desk[slot];
         let Phase::Forwarding { to, number, death } = row.state.phase.clone() else { return };
-        if !self.has_body(slot) {
+        if !self.desk.has_body(slot) {
             return self.bury(slot, death.adding("its task is not there any more"));
         }
-        let Content { form, mut headers, body } = unpack(self.desk[slot].body.as_ref().expect("it was looked for"));
+        let Content { form, mut headers, body } = unpack(self.desk[slot].body().expect("it was looked for"));
         let hops = headers.iter().find(|(name, _)| name == "punctual-dead-hops");
         let hops = hops.and_then(|(_, hops)| hops.parse().ok()).unwrap_or(0u32).saturating_add(1);
         if hops > HOPS {
@@ -60,10 +60,10 @@ impl<R> Shard<R> {
         let mut task = Task::new(to, body).form(form);
         task.headers = headers;
         task.routing_key = row.state.routing_key.clone();
-        task.key = row.group.clone();
+        task.key = row.group().cloned();
         task.priority = Some(row.state.priority);
-        let id = forward_id(row.key.id(), self.id(), number);
-        self.outgoing.forward(Forward { key: row.key.clone(), journey: number, task, id });
+        let id = forward_id(row.key().id(), self.id(), number);
+        self.outgoing.forward(Forward { key: row.key().clone(), journey: number, task, id });
         self.hold_until(slot, self.now.plus(patience(death.at, self.now)));
     }
 
@@ -71,8 +71,8 @@ impl<R> Shard<R> {
         let row = &self.desk[slot];
         let header = |name: &str, value: String| (format!("{DEAD_PREFIX}{name}"), value);
         let mut headers = vec![
-            header("topic", row.key.topic().to_owned()),
-            header("id", row.key.id().to_owned()),
+            header("topic", row.key().topic().to_owned()),
+            header("id", row.key().id().to_owned()),
             header("queue", row.state.queue.as_ref().map(Name::to_string).unwrap_or_default()),
             header("reason", death.reason.as_str().to_owned()),
             header("attempts", row.state.attempts.to_string()),

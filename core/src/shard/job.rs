@@ -198,11 +198,11 @@ impl<R> Shard<R> {
         let unseen = self.desk.dirty().filter(|slot| {
             let row = &self.desk[*slot];
             let position = place(row.position());
-            !row.gone && row.table == table && position >= job.cursor && end.is_none_or(|end| position <= end)
+            !row.is_gone() && row.table() == table && position >= job.cursor && end.is_none_or(|end| position <= end)
         });
         let known: BTreeSet<&Key> = page.rows.iter().map(|row| &row.key).collect();
         let unseen: Vec<Key> =
-            unseen.map(|slot| self.desk[slot].key.clone()).filter(|key| !known.contains(key)).collect();
+            unseen.map(|slot| self.desk[slot].key().clone()).filter(|key| !known.contains(key)).collect();
         (keys, unseen)
     }
 
@@ -237,8 +237,8 @@ impl<R> Shard<R> {
     /// Whether a row stood where it stands when the job began.
     fn was_there(&self, slot: Slot, job: &Job<R>) -> bool {
         let row = &self.desk[slot];
-        let in_time = row.at <= job.started_at || row.at > self.now;
-        row.seq <= job.last_seq && (row.table == Table::Live || in_time)
+        let in_time = row.at() <= job.started_at || row.at() > self.now;
+        row.seq() <= job.last_seq && (row.table() == Table::Live || in_time)
     }
 
     fn end_job(&mut self, mut job: Job<R>) {

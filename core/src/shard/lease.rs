@@ -38,7 +38,7 @@ impl<R> Shard<R> {
             Back::Abandoned => Undone::Abandoned,
         };
         self.touch(slot);
-        let state = &mut self.desk[slot].state;
+        let state = &mut self.desk.edit(slot).state;
         state.priority = priority.unwrap_or(state.priority);
         state.log_attempt(self.now, undone, note.as_deref());
         if back != Back::Abandoned {
@@ -55,17 +55,17 @@ impl<R> Shard<R> {
         let Some(slot) = self.desk.by_key(&selected.key()) else { return Err(Refused::LeaseLost { now: None }) };
         let row = &self.desk[slot];
         match &row.state.phase {
-            Phase::Leased { holder: by, .. } if self.now < row.at && holder.as_ref().is_none_or(|is| is == by) => {}
+            Phase::Leased { holder: by, .. } if self.now < row.at() && holder.as_ref().is_none_or(|is| is == by) => {}
             _ => return Err(Refused::LeaseLost { now: Some(self.standing(slot)) }),
         }
         self.touch(slot);
-        self.desk[slot].state.log_attempt(self.now, Undone::Revoked, note.as_deref());
+        self.desk.edit(slot).state.log_attempt(self.now, Undone::Revoked, note.as_deref());
         self.give_back(slot, back, note, from)
     }
 
     /// Lets a delivery that was with a consumer wait again, or gives it up after too many failures.
     fn give_back(&mut self, slot: Slot, back: Back, note: Option<String>, from: Timestamp) -> Reply {
-        let row = &mut self.desk[slot];
+        let row = self.desk.edit(slot);
         if let Back::After(delay) = back {
             row.state.past_mut().delay = Some(delay);
         }
@@ -91,7 +91,7 @@ impl<R> Shard<R> {
         let note = self.kept_note(note);
         let slot = self.held(lease)?;
         self.touch(slot);
-        let state = &mut self.desk[slot].state;
+        let state = &mut self.desk.edit(slot).state;
         state.priority = priority.unwrap_or(state.priority);
         state.past_mut().rejections += 1;
         state.log_attempt(self.now, Undone::Rejected, note.as_deref());
@@ -114,7 +114,7 @@ impl<R> Shard<R> {
     pub(super) fn hold_until(&mut self, slot: Slot, until: Timestamp) {
         self.touch(slot);
         self.clear_timer(slot);
-        self.desk[slot].at = until;
+        self.desk.edit(slot).move_to(until);
         self.set_timer(slot);
     }
 
@@ -124,7 +124,7 @@ impl<R> Shard<R> {
         let Some(slot) = self.desk.by_key(&lease.key) else { return Err(Refused::LeaseLost { now: None }) };
         let row = &self.desk[slot];
         match &row.state.phase {
-            Phase::Leased { token, .. } if *token == lease.token && self.now < row.at => Ok(slot),
+            Phase::Leased { token, .. } if *token == lease.token && self.now < row.at() => Ok(slot),
             _ => Err(Refused::LeaseLost { now: Some(self.standing(slot)) }),
         }
     }
@@ -132,8 +132,8 @@ impl<R> Shard<R> {
     /// A lease ended without a word from its consumer.
     pub(super) fn lapse(&mut self, slot: Slot) {
         self.touch(slot);
-        let row = &mut self.desk[slot];
-        row.state.log_attempt(row.at, Undone::Lapsed, None);
+        let row = self.desk.edit(slot);
+        row.state.log_attempt(row.at(), Undone::Lapsed, None);
         self.fail(slot, self.now, None);
     }
 
@@ -141,7 +141,7 @@ impl<R> Shard<R> {
     fn fail(&mut self, slot: Slot, at: Timestamp, note: Option<String>) {
         self.touch(slot);
         let retry = self.desk[slot].state.retry.unwrap_or_else(|| self.queue_settings(slot).retry);
-        let row = &mut self.desk[slot];
+        let row = self.desk.edit(slot);
         row.state.failures += 1;
         let failures = row.state.failures;
         if retry.is_exhausted(failures) {
@@ -154,7 +154,7 @@ impl<R> Shard<R> {
 
     fn retry_wait(&self, retry: &Retry, slot: Slot) -> Millis {
         let row = &self.desk[slot];
-        let seed = self.config.seed ^ scramble(row.seq) ^ u64::from(row.state.failures);
+        let seed = self.config.seed ^ scramble(row.seq()) ^ u64::from(row.state.failures);
         retry.wait(row.state.failures, seed)
     }
 
@@ -166,40 +166,40 @@ impl<R> Shard<R> {
 
     /// Gives a waiting row whose time has come to a consumer.
     pub(super) fn lease(&mut self, slot: Slot, queue: QueueIndex, consumer: &Name, lease: Option<Millis>) -> Delivery {
-        let fired_at = self.timers.since(self.desk[slot].at);
-        let offered_at = self.desk[slot].offered_at.take().unwrap_or(fired_at);
+        let fired_at = self.timers.since(self.desk[slot].at());
+        let offered_at = self.desk.take_offer(slot).unwrap_or(fired_at);
         self.outgoing.taken(&self.directory.queue(queue).name, offered_at);
         self.leave_ready(slot);
         self.touch(slot);
         let token = self.numbers.token();
         let queue = self.directory.queue(queue);
-        let state = &mut self.desk[slot].state;
-        let lease_time = lease_time(lease, state, &queue.settings);
+        let row = self.desk.edit(slot);
+        let lease_time = lease_time(lease, &row.state, &queue.settings);
         let until = self.flight.hand_over_at().plus(lease_time);
-        state.phase = Phase::Leased { token, holder: consumer.clone() };
-        state.queue = Some(queue.name.clone());
-        state.attempts += 1;
-        let (holder, attempt) = (consumer.clone(), state.attempts);
+        row.enter(Phase::Leased { token, holder: consumer.clone() }, until);
+        row.state.queue = Some(queue.name.clone());
+        row.state.attempts += 1;
+        let (holder, attempt) = (consumer.clone(), row.state.attempts);
         self.hand_over_until(slot, until);
         self.happens(slot, What::Leased { holder, attempt, until });
         let row = &self.desk[slot];
-        let Content { form, headers, body } = unpack(row.body.as_ref().expect("it was looked for"));
+        let Content { form, headers, body } = unpack(row.body().expect("it was looked for"));
         Delivery {
-            topic: self.directory.topic(row.topic).name.clone(),
-            id: Name::stored(row.key.id()),
+            topic: self.directory.topic(row.topic()).name.clone(),
+            id: Name::stored(row.key().id()),
             queue: row.state.queue.clone().expect("it was just set"),
-            number: row.seq,
+            number: row.seq(),
             body,
             form,
             headers,
             routing_key: row.state.routing_key.clone(),
-            key: row.group.clone(),
+            key: row.group().cloned(),
             priority: row.state.priority,
             attempt: row.state.attempts,
             scheduled_at: row.state.scheduled_at,
             due: row.state.due,
             fired_at,
-            lease: Lease { key: row.key.clone(), token },
+            lease: Lease { key: row.key().clone(), token },
             until,
             lease_time,
         }

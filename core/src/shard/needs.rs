@@ -93,7 +93,7 @@ impl<R> Shard<R> {
         if !self.pending.jobs.is_empty() {
             // Jobs also work on rows that the store does not show yet.
             for slot in self.desk.dirty() {
-                self.need_relatives(&self.desk[slot].key, &mut needs);
+                self.need_relatives(self.desk[slot].key(), &mut needs);
             }
         }
         self.pending.wished += before - wishes;
@@ -220,7 +220,7 @@ impl<R> Shard<R> {
 
     fn need_namesakes(&self, row: &Resident, needs: &mut Needs) {
         if !row.is_part() {
-            self.need_parts_of(&row.key, row.topic, row.state.routing(), needs);
+            self.need_parts_of(row.key(), row.topic(), row.state.routing(), needs);
         }
     }
 
@@ -241,12 +241,12 @@ impl<R> Shard<R> {
     /// The body of a row that is on the desk; a delivery's is its task's.
     pub(super) fn need_body(&self, slot: Slot, needs: &mut Needs) {
         let row = &self.desk[slot];
-        if row.body.is_some() {
+        if row.body().is_some() {
             return;
         }
-        let key = row.key.of_task();
+        let key = row.key().of_task();
         let task = if row.is_part() { self.desk.by_key(&key) } else { Some(slot) };
-        let there = task.is_some_and(|task| self.desk[task].body.is_some());
+        let there = task.is_some_and(|task| self.desk[task].body().is_some());
         if !there && !self.pending.absent_keys.contains(&key) {
             needs.keys_with_bodies.push(key);
         }

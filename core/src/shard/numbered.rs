@@ -17,7 +17,7 @@ use crate::time::Millis;
 impl<R> Shard<R> {
     /// The row that is meant.
     fn numbered(&self, row: &RowId) -> Result<Slot, Refused> {
-        let slot = self.desk.by_key(&row.key).filter(|slot| self.desk[*slot].seq == row.number);
+        let slot = self.desk.by_key(&row.key).filter(|slot| self.desk[*slot].seq() == row.number);
         slot.ok_or(Refused::NothingThere)
     }
 
@@ -27,7 +27,7 @@ impl<R> Shard<R> {
         let row = &self.desk[slot];
         let ending = match row.state.phase {
             Phase::Waiting => Ending::Cancelled,
-            Phase::Leased { token: held, .. } if token == Some(held) && self.now < row.at => Ending::Done,
+            Phase::Leased { token: held, .. } if token == Some(held) && self.now < row.at() => Ending::Done,
             Phase::Leased { .. } => return Err(Refused::LeaseLost { now: Some(self.standing(slot)) }),
             Phase::Spread(_) => return self.remove_spread(slot),
             Phase::Dead(_) => {
@@ -59,10 +59,10 @@ impl<R> Shard<R> {
         let row = &self.desk[slot];
         match row.state.phase {
             Phase::Dead(_) => self.replay(slot).map(Answer::Hastened),
-            Phase::Waiting if row.at > self.now => {
+            Phase::Waiting if row.at() > self.now => {
                 self.check_return(slot)?;
                 self.touch(slot);
-                let state = &mut self.desk[slot].state;
+                let state = &mut self.desk.edit(slot).state;
                 state.keep_delay();
                 state.past_mut().replays += 1;
                 self.change(slot, Some(Shift::In(Millis::ZERO)), None, self.now);
@@ -83,11 +83,11 @@ impl<R> Shard<R> {
             Phase::Dead(_) => true,
             Phase::Leased { .. } | Phase::Spread(_) | Phase::Forwarding { .. } | Phase::Finished(_) => false,
         };
-        if !is_free || !self.has_body(slot) {
+        if !is_free || !self.desk.has_body(slot) {
             return Err(Refused::NothingThere);
         }
         let queue = self.queue_of(slot)?;
-        if self.desk[slot].ready_in.is_none() {
+        if self.desk[slot].ready_in().is_none() {
             self.call_up(slot, queue);
         }
         Ok(Answer::Reserved(vec![self.lease(slot, queue, &take.consumer, take.lease)]))
@@ -96,7 +96,7 @@ impl<R> Shard<R> {
     /// The queue from which a row is, or would be, handed out.
     fn queue_of(&mut self, slot: Slot) -> Result<QueueIndex, Refused> {
         let row = &self.desk[slot];
-        if let Some(queue) = row.ready_in {
+        if let Some(queue) = row.ready_in() {
             return Ok(queue);
         }
         let is_open = |queue: &QueueIndex| self.directory.queue(*queue).closing.is_none();
@@ -117,21 +117,23 @@ impl<R> Shard<R> {
     fn call_up(&mut self, slot: Slot, queue: QueueIndex) {
         self.touch(slot);
         self.clear_timer(slot);
-        let was_dead = self.desk[slot].table == Table::Dead;
+        let was_dead = self.desk[slot].table() == Table::Dead;
         if was_dead {
             self.happens(slot, What::Replayed);
-            self.desk[slot].state.begin_anew();
+            self.desk.edit(slot).state.begin_anew();
         }
-        if was_dead || self.desk[slot].at > self.now {
-            let row = &mut self.desk[slot];
+        let mut at = self.desk[slot].at();
+        if was_dead || at > self.now {
+            at = self.now;
+            let row = self.desk.edit(slot);
             row.state.keep_delay();
-            (row.state.due, row.at) = (self.now, self.now);
+            row.state.due = at;
             if !was_dead {
                 self.happens(slot, What::Rescheduled { due: self.now });
             }
         }
-        let row = &mut self.desk[slot];
-        (row.table, row.state.phase) = (Table::Live, Phase::Waiting);
+        let row = self.desk.edit(slot);
+        row.enter(Phase::Waiting, at);
         row.state.queue = Some(self.directory.queue(queue).name.clone());
         self.happens(slot, What::Fired);
     }

@@ -118,11 +118,11 @@ impl<R> Shard<R> {
     /// says which queue it is in.
     pub(super) fn happens(&mut self, slot: Slot, what: What) {
         let row = &self.desk[slot];
-        let queue = match row.ready_in {
+        let queue = match row.ready_in() {
             Some(index) => Some(&self.directory.queue(index).name),
             None => row.state.queue.as_ref(),
         };
-        let (queue, task, key) = (queue.cloned(), row.key.clone(), row.group.clone());
+        let (queue, task, key) = (queue.cloned(), row.key().clone(), row.group().cloned());
         self.outgoing.events.push(Event { at: self.now, task, queue, key, what });
     }
 

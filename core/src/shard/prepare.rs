@@ -122,7 +122,7 @@ impl<R> Shard<R> {
                 if let Some(row) = row {
                     self.take_in(row, with_body);
                 }
-                let there = self.desk.by_key(&key).is_some_and(|slot| !with_body || self.desk[slot].body.is_some());
+                let there = self.desk.by_key(&key).is_some_and(|slot| !with_body || self.desk[slot].body().is_some());
                 if !there && with_body {
                     self.pending.absent_bodies.insert(key.clone());
                 }
@@ -171,7 +171,7 @@ impl<R> Shard<R> {
         };
         if let Some(slot) = self.desk.supply(row, topic, with_body) {
             let ready_in = self.find_ready(slot);
-            self.desk[slot].ready_in = ready_in;
+            self.desk.stand_in(slot, ready_in);
         }
     }
 
@@ -179,7 +179,7 @@ impl<R> Shard<R> {
     /// feeds has changed since it fired: then it is one of those that were fed before.
     fn find_ready(&self, slot: Slot) -> Option<QueueIndex> {
         let row = &self.desk[slot];
-        if !row.is_waiting() || row.at > self.now {
+        if !row.is_waiting() || row.at() > self.now {
             return None;
         }
         let (priority, position) = (row.state.priority, row.position());
@@ -187,13 +187,13 @@ impl<R> Shard<R> {
         if let Some(queue) = &row.state.queue {
             return self.directory.queue_index(queue).filter(holds);
         }
-        let likely = match self.directory.route(row.topic, row.state.routing()).0 {
+        let likely = match self.directory.route(row.topic(), row.state.routing()).0 {
             Route::To(queue) | Route::Detained { queue, .. } => Some(queue),
             // A delivery whose queue was deleted stays one delivery.
             Route::ToSeveral(queues) if row.is_part() => queues.first().copied(),
             Route::Nowhere | Route::ToSeveral(_) => None,
         };
-        likely.filter(holds).or_else(|| self.directory.fed_before(row.topic).find(holds))
+        likely.filter(holds).or_else(|| self.directory.fed_before(row.topic()).find(holds))
     }
 
     fn collect_expired(&mut self) {

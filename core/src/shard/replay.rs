@@ -8,7 +8,8 @@ use crate::store::{Key, Table};
 
 impl<R> Shard<R> {
     pub(super) fn replay_one(&mut self, key: &Key) -> Reply {
-        let slot = self.desk.by_key(key).filter(|slot| matches!(self.desk[*slot].table, Table::Dead | Table::History));
+        let slot =
+            self.desk.by_key(key).filter(|slot| matches!(self.desk[*slot].table(), Table::Dead | Table::History));
         let slot = slot.ok_or(Refused::NothingThere)?;
         self.replay(slot).map(Answer::Replayed)
     }
@@ -23,12 +24,12 @@ impl<R> Shard<R> {
         self.check_return(slot)?;
         self.happens(slot, What::Replayed);
         self.touch(slot);
-        let row = &mut self.desk[slot];
+        let row = self.desk.edit(slot);
         row.state.begin_anew();
         row.state.keep_delay();
         row.state.past_mut().replays += 1;
         row.state.due = self.now;
-        if row.table == Table::History {
+        if row.table() == Table::History {
             row.state.queue = None;
         }
         self.wait_until(slot, self.now);

@@ -185,7 +185,7 @@ impl<R> Shard<R> {
             for row in &page.rows[..passed] {
                 let Some(slot) = self.desk.by_key(&row.key) else { continue };
                 let kept = &self.desk[slot];
-                let unmoved = kept.table == table && kept.at == row.at;
+                let unmoved = kept.table() == table && kept.at() == row.at;
                 if unmoved && self.kept_for(slot) == Some(period) {
                     self.forget(slot);
                 }
@@ -196,8 +196,8 @@ impl<R> Shard<R> {
     /// How long a row is kept where it stands; `None` means until something happens to it.
     pub(super) fn kept_for(&self, slot: Slot) -> Option<Millis> {
         let row = &self.desk[slot];
-        match row.table {
-            Table::History => Some(self.directory.topic(row.topic).settings.history),
+        match row.table() {
+            Table::History => Some(self.directory.topic(row.topic()).settings.history),
             Table::Dead => {
                 let queue = self.directory.queue_index(row.state.queue.as_ref()?)?;
                 self.directory.queue(queue).settings.dead_retention

@@ -22,7 +22,7 @@ impl<R> Shard<R> {
         let key = Key::task(&task.topic, &id);
         let old = self.desk.by_key(&key);
         if let Some(slot) = old.filter(|slot| !task.replace || !self.gives_way(*slot)) {
-            let number = self.desk[slot].seq;
+            let number = self.desk[slot].seq();
             return Ok(Scheduled { id, number, outcome: ScheduleOutcome::Existed(self.standing(slot)) });
         }
         let topic = self.open_topic(&task.topic)?;
@@ -97,7 +97,7 @@ impl<R> Shard<R> {
     /// letter stays until somebody has looked at it.
     fn gives_way(&self, slot: Slot) -> bool {
         let row = &self.desk[slot];
-        row.table == Table::History || (row.is_waiting() && row.state.attempts == 0)
+        row.table() == Table::History || (row.is_waiting() && row.state.attempts == 0)
     }
 
     pub(super) fn cancel(&mut self, key: &Key) -> Ruling<()> {
@@ -124,16 +124,15 @@ impl<R> Shard<R> {
             self.check_moved(&open, shift, from)?;
         }
         if let Some((form, body)) = &change.body {
-            let headers = unpack(self.desk[slot].body.as_ref().expect("the body was asked for")).headers;
+            let headers = unpack(self.desk[slot].body().expect("the body was asked for")).headers;
             self.config.limits.check(body, &headers)?;
             self.touch(slot);
-            self.desk[slot].replace_body(pack(*form, &headers, body));
+            self.desk.edit(slot).replace_body(pack(*form, &headers, body));
         }
         let mut due = self.desk[slot].state.due;
         for part in open {
-            if change.body.is_some() && self.desk[part].is_part() {
-                // It is handed over with its task's body; a copy of the old one must not stay.
-                self.desk[part].body = None;
+            if change.body.is_some() {
+                self.desk.forget_copy(part);
             }
             due = self.change(part, change.shift, change.priority, from);
         }
@@ -150,13 +149,13 @@ impl<R> Shard<R> {
     ) -> Timestamp {
         self.leave_ready(slot);
         self.touch(slot);
-        let row = &mut self.desk[slot];
+        let row = self.desk.edit(slot);
         row.state.priority = priority.unwrap_or(row.state.priority);
-        if let Some(shift) = shift {
-            row.state.due = shift.apply(row.at, self.now, from);
-            row.at = row.state.due;
+        let at = shift.map_or(row.at(), |shift| shift.apply(row.at(), self.now, from));
+        if shift.is_some() {
+            row.state.due = at;
         }
-        let (at, due) = (row.at, row.state.due);
+        let due = row.state.due;
         self.happens(slot, What::Rescheduled { due });
         self.wait_until(slot, at);
         due
@@ -164,8 +163,8 @@ impl<R> Shard<R> {
 
     /// What a shift makes due at once is refused if there is no room for it.
     pub(super) fn check_moved(&self, open: &[Slot], shift: Shift, from: Timestamp) -> Result<(), Refused> {
-        let waits = |slot: &&Slot| self.desk[**slot].ready_in.is_none();
-        let comes_due = |slot: &&Slot| shift.apply(self.desk[**slot].at, self.now, from) <= self.now;
+        let waits = |slot: &&Slot| self.desk[**slot].ready_in().is_none();
+        let comes_due = |slot: &&Slot| shift.apply(self.desk[**slot].at(), self.now, from) <= self.now;
         open.iter().filter(waits).filter(comes_due).try_for_each(|slot| self.check_place(*slot))
     }
 }

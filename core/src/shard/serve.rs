@@ -148,14 +148,14 @@ impl<R> Shard<R> {
         // What is too old goes in the next step, if so much became too old at once that this one left it.
         let fresh = |slot: &Slot| self.now < self.desk[*slot].state.expires_at();
         let at_hand = self.desk.at(position);
-        let Some(slot) = at_hand.filter(fresh).filter(|slot| self.has_body(*slot)) else {
+        let Some(slot) = at_hand.filter(fresh).filter(|slot| self.desk.has_body(*slot)) else {
             // Without room it may take a while until it goes.
             if self.may_grow() || at_hand.is_none_or(|slot| self.now < self.desk[slot].state.expires_at()) {
                 self.stock.keep_giving(queue);
             }
             return Handed::Nothing;
         };
-        let body = self.desk[slot].body.as_ref().expect("it was looked for");
+        let body = self.desk[slot].body().expect("it was looked for");
         let fits = |bytes: usize| left.has_room(bytes) && board.has_room(bytes, left.is_first);
         // What is too long as it is stored is not counted in every step in which it waits for room.
         let Some(bytes) = Some(body).filter(|body| fits(body.len())).map(written).filter(|bytes| fits(*bytes)) else {
@@ -181,15 +181,6 @@ impl<R> Shard<R> {
             shares.clearings -= 1;
             self.clear_up(slot);
         }
-    }
-
-    /// Whether a row's body is in memory. A delivery's is its task's.
-    pub(super) fn has_body(&mut self, slot: Slot) -> bool {
-        if self.desk[slot].body.is_none() && self.desk[slot].is_part() {
-            let task = self.desk.by_key(&self.desk[slot].key.of_task());
-            self.desk[slot].body = task.and_then(|task| self.desk[task].body.clone());
-        }
-        self.desk[slot].body.is_some()
     }
 }
 

@@ -11,7 +11,7 @@ impl<R> Shard<R> {
     /// Where a row stands.
     pub(super) fn standing(&self, slot: Slot) -> Standing {
         let row = &self.desk[slot];
-        Standing::of(row.table, row.at, &row.state, self.now)
+        Standing::of(row.table(), row.at(), &row.state, self.now)
     }
 }
 

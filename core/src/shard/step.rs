@@ -68,7 +68,7 @@ impl<R> Shard<R> {
         // What is said from memory is true only as long as the shard is ours: the store looks at the
         // fence of a batch that changes nothing, too.
         let batch = (changed || self.outgoing.says_something()).then(|| self.flight.seal(changes, tallies));
-        self.desk.make_room();
+        self.desk.trim();
         let wake = self.wake();
         self.outgoing.take(step, batch, wake)
     }

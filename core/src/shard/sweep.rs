@@ -33,23 +33,23 @@ impl<R> Shard<R> {
 
     pub(super) fn matches(&self, slot: Slot, sweep: &Sweep) -> bool {
         let row = &self.desk[slot];
-        if !sweep.within.fits(row.key.topic()) {
+        if !sweep.within.fits(row.key().topic()) {
             return false;
         }
         match &sweep.matching {
             Matching::Key { key, topic } => {
-                let of_topic = topic.as_ref().is_none_or(|topic| row.key.topic() == topic.as_str());
-                row.table == Table::Live && row.group.as_ref() == Some(key) && of_topic && !row.is_part()
+                let of_topic = topic.as_ref().is_none_or(|topic| row.key().topic() == topic.as_str());
+                row.table() == Table::Live && row.group() == Some(key) && of_topic && !row.is_part()
             }
             Matching::Dead { topic, queue, died } => {
-                let of_topic = topic.as_ref().is_none_or(|topic| row.key.topic() == topic.as_str());
+                let of_topic = topic.as_ref().is_none_or(|topic| row.key().topic() == topic.as_str());
                 let of_queue = queue.as_ref().is_none_or(|queue| row.state.queue.as_ref() == Some(queue));
-                row.table == Table::Dead && of_topic && of_queue && (died.from..died.until).contains(&row.at)
+                row.table() == Table::Dead && of_topic && of_queue && (died.from..died.until).contains(&row.at())
             }
             Matching::History { topic, finished, ending } => {
-                let in_time = (finished.from..finished.until).contains(&row.at);
+                let in_time = (finished.from..finished.until).contains(&row.at());
                 let ended_so = ending.is_none_or(|ending| row.state.phase == Phase::Finished(ending));
-                row.table == Table::History && row.key.topic() == topic.as_str() && in_time && ended_so
+                row.table() == Table::History && row.key().topic() == topic.as_str() && in_time && ended_so
             }
         }
     }

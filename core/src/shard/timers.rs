@@ -181,17 +181,17 @@ impl<R> Shard<R> {
     /// Starts a row's timer, unless nothing is to happen to it by itself.
     pub(super) fn set_timer(&mut self, slot: Slot) {
         let row = &self.desk[slot];
-        let sleeps = matches!(row.state.phase, Phase::Spread(_)) || row.ready_in.is_some();
-        if row.gone || row.table != Table::Live || sleeps {
+        let sleeps = matches!(row.state.phase, Phase::Spread(_)) || row.ready_in().is_some();
+        if row.is_gone() || row.table() != Table::Live || sleeps {
             return;
         }
-        if let Some(handle) = self.timers.set(row.topic, row.position()) {
-            self.desk[slot].timer = Some(handle);
+        if let Some(handle) = self.timers.set(row.topic(), row.position()) {
+            self.desk.set_timer(slot, handle);
         }
     }
 
     pub(super) fn clear_timer(&mut self, slot: Slot) {
-        if let Some(handle) = self.desk[slot].timer.take() {
+        if let Some(handle) = self.desk.take_timer(slot) {
             self.timers.wheel.cancel(handle);
         }
     }
@@ -200,7 +200,7 @@ impl<R> Shard<R> {
     pub(super) fn set_free(&mut self, detained: Vec<(TopicIndex, Position)>) {
         for (topic, position) in detained {
             match self.desk.at(position) {
-                Some(slot) if self.desk[slot].timer.is_none() => self.set_timer(slot),
+                Some(slot) if !self.desk[slot].has_timer() => self.set_timer(slot),
                 Some(_) => {}
                 None => _ = self.timers.set_near(topic, position),
             }

@@ -3,170 +3,30 @@
 //! A row is on the desk while it is with a consumer, while a change to it is not durable yet (the
 //! store does not show it), and for as long as there is room. Everything else is in the store.
 
+mod resident;
+
 use std::collections::{HashMap, VecDeque};
-use std::ops::{Index, IndexMut};
+use std::ops::Index;
 
 use bytes::Bytes;
 use foldhash::fast::FixedState;
 use punctual_wheel::Handle;
 
+pub(super) use resident::Resident;
+
 use super::directory::{QueueIndex, TopicIndex};
-use crate::name::Name;
-use crate::state::{Phase, State};
-use crate::store::{Change, Key, Place, Position, Row, Table};
+use crate::store::{Change, Key, Position, Row, Table};
 use crate::time::Timestamp;
 
 /// A row's place on the desk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Slot(u32);
 
-/// A row in memory.
-#[derive(Debug)]
-pub(super) struct Resident {
-    pub key: Key,
-    pub seq: u64,
-    pub group: Option<Name>,
-    pub topic: TopicIndex,
-    pub table: Table,
-    pub at: Timestamp,
-    pub state: State,
-    /// `None` until it is needed.
-    pub body: Option<Bytes>,
-    /// The queue in whose ready set it stands.
-    pub ready_in: Option<QueueIndex>,
-    /// Since when it has stood there. Who was not in memory all the while does not know.
-    pub offered_at: Option<Timestamp>,
-    /// Its timer, if it has one that is known. A timer whose handle was forgotten finds nothing when it fires.
-    pub timer: Option<Handle>,
-    /// It is removed, but the store does not know yet.
-    pub gone: bool,
-    /// Where it stands in the store, once all batches so far are durable.
-    stored: Option<(Table, Timestamp)>,
-    /// The row of the same key whose place it takes in this step.
-    replaces: Option<Place>,
-    body_is_new: bool,
-    touched: bool,
-    /// The batch that has to become durable before the store can be asked for it.
-    pinned_by: u64,
-    cost: usize,
-}
-
 /// How long bodies are taken to be before any was seen.
 const UNKNOWN_BODY: usize = 256 << 10;
 
 /// A body that is longer is not kept for what is with a consumer.
 const LONG_BODY: usize = 4 << 10;
-
-/// What a row costs in memory beside its body, roughly.
-const ROW_COST: usize = 400;
-
-impl Resident {
-    /// A row that the store does not have.
-    pub fn new(
-        key: Key,
-        seq: u64,
-        group: Option<Name>,
-        topic: TopicIndex,
-        state: State,
-        body: Option<Bytes>,
-    ) -> Resident {
-        Resident {
-            key,
-            seq,
-            group,
-            topic,
-            table: Table::Live,
-            at: Timestamp::NEVER,
-            state,
-            body,
-            ready_in: None,
-            offered_at: None,
-            timer: None,
-            gone: false,
-            stored: None,
-            replaces: None,
-            body_is_new: true,
-            touched: false,
-            pinned_by: 0,
-            cost: 0,
-        }
-    }
-
-    pub fn position(&self) -> Position {
-        Position { at: self.at, seq: self.seq }
-    }
-
-    /// Whether it is one of several deliveries of a task.
-    pub fn is_part(&self) -> bool {
-        !self.key.queue().is_empty()
-    }
-
-    /// Whether it waits for its time or for a consumer.
-    pub fn is_waiting(&self) -> bool {
-        !self.gone && self.table == Table::Live && self.state.phase == Phase::Waiting
-    }
-
-    /// Whether it is with a consumer.
-    pub fn is_leased(&self) -> bool {
-        matches!(self.state.phase, Phase::Leased { .. })
-    }
-
-    /// Whether it waits to be changed by this timer.
-    pub fn is_awake_at(&self, position: Position) -> bool {
-        !self.gone && self.table == Table::Live && self.at == position.at
-    }
-
-    pub fn replace_body(&mut self, body: Bytes) {
-        self.body = Some(body);
-        self.body_is_new = true;
-    }
-
-    /// What it costs in memory. What it remembers of its attempts may grow to several times the rest.
-    fn weight(&self) -> usize {
-        let log = self.state.log.as_ref().map_or(0, |log| log.weight());
-        ROW_COST + log + self.body.as_ref().map_or(0, Bytes::len)
-    }
-
-    fn is_dirty(&self) -> bool {
-        self.touched || self.pinned_by != 0
-    }
-
-    /// What the store has to do so that it stands there as it stands here.
-    fn change(&mut self) -> Option<Change> {
-        let stored = self.stored.take();
-        let place = |(table, at)| Place {
-            table,
-            key: self.key.clone(),
-            position: Position { at, seq: self.seq },
-            group: self.group.clone(),
-        };
-        let replaced = self.replaces.take();
-        if self.gone {
-            return stored.map(place).or(replaced).map(|place| Change::Remove { place });
-        }
-        self.stored = Some((self.table, self.at));
-        if let (Some(stored), false) = (stored, self.body_is_new) {
-            return Some(Change::Update {
-                place: place(stored),
-                table: self.table,
-                at: self.at,
-                state: self.state.encode(),
-            });
-        }
-        let replaces = stored.map(place).or(replaced);
-        self.body_is_new = false;
-        let row = Row {
-            table: self.table,
-            key: self.key.clone(),
-            seq: self.seq,
-            at: self.at,
-            group: self.group.clone(),
-            state: self.state.encode(),
-            body: if self.is_part() { Bytes::new() } else { self.body.clone().expect("a new row has its body") },
-        };
-        Some(Change::Insert { row, replaces })
-    }
-}
 
 #[derive(Debug)]
 pub(super) struct Desk {
@@ -189,12 +49,6 @@ impl Index<Slot> for Desk {
     type Output = Resident;
     fn index(&self, slot: Slot) -> &Resident {
         self.slots[slot.0 as usize].as_ref().expect("a slot is used while its row is on the desk")
-    }
-}
-
-impl IndexMut<Slot> for Desk {
-    fn index_mut(&mut self, slot: Slot) -> &mut Resident {
-        self.slots[slot.0 as usize].as_mut().expect("a slot is used while its row is on the desk")
     }
 }
 
@@ -242,19 +96,10 @@ impl Desk {
 
     /// Puts a new row on the desk. A row of the same key must be gone.
     pub fn insert(&mut self, mut resident: Resident) -> Slot {
-        if let Some(old) = self.by_key.get(&resident.key).copied() {
-            let old = &mut self[old];
-            assert!(old.gone, "{:?} is there already", old.key);
-            if old.touched {
-                let stored = old.stored.take();
-                let position = |at| Position { at, seq: old.seq };
-                resident.replaces = old.replaces.take().or(stored.map(|(table, at)| Place {
-                    table,
-                    key: old.key.clone(),
-                    position: position(at),
-                    group: old.group.clone(),
-                }));
-            }
+        if let Some(old) = self.by_key.get(resident.key()).copied() {
+            let old = self.row_mut(old);
+            assert!(old.gone, "{:?} is there already", old.key());
+            resident.replace(old);
         }
         let slot = self.place(resident);
         self.touch(slot);
@@ -262,13 +107,13 @@ impl Desk {
     }
 
     /// Puts a row from the store on the desk, or only its body if the rest is there.
-    pub fn supply(&mut self, row: Row, topic: TopicIndex, with_body: bool) -> Option<Slot> {
+    pub fn supply(&mut self, mut row: Row, topic: TopicIndex, with_body: bool) -> Option<Slot> {
         let is_part = !row.key.queue().is_empty();
-        let body = (with_body && !is_part).then_some(row.body);
+        let body = (with_body && !is_part).then(|| std::mem::take(&mut row.body));
         if let Some(slot) = self.by_key.get(&row.key).copied() {
-            let known = &mut self[slot];
+            let known = self.row_mut(slot);
             // What is on the desk is newer than what the store has.
-            if known.seq == row.seq && known.body.is_none() {
+            if known.seq() == row.seq && known.body.is_none() {
                 let length = body.as_ref().map_or(0, Bytes::len);
                 known.body = body;
                 known.cost += length;
@@ -276,13 +121,9 @@ impl Desk {
             }
             return None;
         }
-        let mut resident = Resident::new(row.key, row.seq, row.group, topic, State::decode(&row.state), body);
-        resident.table = row.table;
-        resident.at = row.at;
-        resident.stored = Some((row.table, row.at));
-        resident.body_is_new = false;
-        let slot = self.place(resident);
-        self.cached.push_back((slot, row.seq));
+        let seq = row.seq;
+        let slot = self.place(Resident::stored(row, topic, body));
+        self.cached.push_back((slot, seq));
         Some(slot)
     }
 
@@ -296,19 +137,83 @@ impl Desk {
             self.slots.push(None);
             Slot(u32::try_from(self.slots.len() - 1).expect("fewer rows fit into memory"))
         });
-        self.by_key.insert(resident.key.clone(), slot);
-        self.by_seq.insert(resident.seq, slot);
+        self.by_key.insert(resident.key().clone(), slot);
+        self.by_seq.insert(resident.seq(), slot);
         self.slots[slot.0 as usize] = Some(resident);
         slot
     }
 
     /// Notes that a row changes in this step; says whether it is the first time.
     pub fn touch(&mut self, slot: Slot) -> bool {
-        let first = !std::mem::replace(&mut self[slot].touched, true);
+        let first = !std::mem::replace(&mut self.row_mut(slot).touched, true);
         if first {
             self.touched.push(slot);
         }
         first
+    }
+
+    /// A row to be changed in this step, which it has been told before: it was taken off the counts as it was, and is
+    /// written at the end of the step.
+    pub fn edit(&mut self, slot: Slot) -> &mut Resident {
+        let row = self.row_mut(slot);
+        debug_assert!(row.touched, "{:?} changes in this step", row.key());
+        row
+    }
+
+    /// Removes a row in this step. It stays on the desk until the store does not show it any more.
+    pub fn remove(&mut self, slot: Slot) {
+        self.edit(slot).gone = true;
+    }
+
+    /// A row has a timer that can be taken back.
+    pub fn set_timer(&mut self, slot: Slot, timer: Handle) {
+        self.row_mut(slot).timer = Some(timer);
+    }
+
+    /// A row's timer has come, or is not to come any more.
+    pub fn take_timer(&mut self, slot: Slot) -> Option<Handle> {
+        self.row_mut(slot).timer.take()
+    }
+
+    /// A row stands in the ready set of a queue from now on.
+    pub fn offer(&mut self, slot: Slot, queue: QueueIndex, now: Timestamp) {
+        let row = self.row_mut(slot);
+        (row.ready_in, row.offered_at) = (Some(queue), Some(now));
+    }
+
+    /// A row stands in the ready set of a queue, if any, since who knows when.
+    pub fn stand_in(&mut self, slot: Slot, queue: Option<QueueIndex>) {
+        self.row_mut(slot).ready_in = queue;
+    }
+
+    /// A row stands in no ready set any more; says in which it stood.
+    pub fn leave_ready(&mut self, slot: Slot) -> Option<QueueIndex> {
+        self.row_mut(slot).ready_in.take()
+    }
+
+    /// Since when a row that is handed out has stood in the ready set, if that is known.
+    pub fn take_offer(&mut self, slot: Slot) -> Option<Timestamp> {
+        self.row_mut(slot).offered_at.take()
+    }
+
+    /// Whether a row's body is in memory. A delivery's is its task's, of which it gets a copy.
+    pub fn has_body(&mut self, slot: Slot) -> bool {
+        if self[slot].body.is_none() && self[slot].is_part() {
+            let task = self.by_key(&self[slot].key().of_task());
+            self.row_mut(slot).body = task.and_then(|task| self[task].body.clone());
+        }
+        self[slot].body.is_some()
+    }
+
+    /// A delivery's copy of its task's body is not right any more.
+    pub fn forget_copy(&mut self, slot: Slot) {
+        if self[slot].is_part() {
+            self.row_mut(slot).body = None;
+        }
+    }
+
+    fn row_mut(&mut self, slot: Slot) -> &mut Resident {
+        self.slots[slot.0 as usize].as_mut().expect("a slot is used while its row is on the desk")
     }
 
     /// The rows that changed in this step.
@@ -335,8 +240,7 @@ impl Desk {
         let touched = std::mem::take(&mut self.touched);
         let mut changes = Vec::with_capacity(touched.len());
         for slot in &touched {
-            let row = self[*slot].touched_in(step);
-            changes.extend(row.change());
+            changes.extend(self.row_mut(*slot).take_change(step));
         }
         if !touched.is_empty() {
             self.pinned.push_back((step, touched));
@@ -350,7 +254,7 @@ impl Desk {
         while self.pinned.front().is_some_and(|(pinned, _)| *pinned <= step) {
             let (pinned, slots) = self.pinned.pop_front().expect("there is a first one");
             for slot in slots {
-                let row = &mut self[slot];
+                let row = self.row_mut(slot);
                 if row.pinned_by != pinned {
                     continue;
                 }
@@ -363,17 +267,17 @@ impl Desk {
                     // It is with its consumer. A long one would fill the memory for as long as that works on it.
                     row.body.take_if(|body| body.len() > LONG_BODY);
                 }
-                if row.gone || row.table != Table::Live || far {
-                    self.remove(slot);
+                if row.gone || row.table() != Table::Live || far {
+                    self.let_go(slot);
                 } else {
-                    let (seq, before, now) = (row.seq, row.cost, row.weight());
+                    let (seq, before, now) = (row.seq(), row.cost, row.weight());
                     row.cost = now;
                     self.cost = self.cost - before + now;
                     self.cached.push_back((slot, seq));
                 }
             }
         }
-        self.make_room();
+        self.trim();
     }
 
     /// Whether there is room for rows that need not be in memory.
@@ -382,13 +286,13 @@ impl Desk {
     }
 
     /// Lets go of rows that need not be in memory, as far as there is too little room.
-    pub fn make_room(&mut self) {
+    pub fn trim(&mut self) {
         while self.cost > self.room {
             let Some((slot, seq)) = self.cached.pop_front() else { return };
             let row = self.slots[slot.0 as usize].as_ref();
-            let idle = row.is_some_and(|row| row.seq == seq && !row.is_dirty() && !row.is_leased());
+            let idle = row.is_some_and(|row| row.seq() == seq && !row.is_dirty() && !row.is_leased());
             if idle {
-                self.remove(slot);
+                self.let_go(slot);
             }
         }
         // Entries of rows that left by themselves would otherwise pile up while there is room.
@@ -396,26 +300,18 @@ impl Desk {
             self.cached.clear();
             let idle = |row: &Resident| !row.is_dirty();
             let slots = self.slots.iter().enumerate();
-            let rows = slots.filter_map(|(index, row)| Some((index, row.as_ref().filter(|row| idle(row))?.seq)));
+            let rows = slots.filter_map(|(index, row)| Some((index, row.as_ref().filter(|row| idle(row))?.seq())));
             self.cached.extend(rows.map(|(index, seq)| (Slot(index as u32), seq)));
         }
     }
 
-    fn remove(&mut self, slot: Slot) {
+    fn let_go(&mut self, slot: Slot) {
         let row = self.slots[slot.0 as usize].take().expect("the row is on the desk");
         self.cost -= row.cost;
         self.free.push(slot);
-        self.by_seq.remove(&row.seq);
-        if self.by_key.get(&row.key) == Some(&slot) {
-            self.by_key.remove(&row.key);
+        self.by_seq.remove(&row.seq());
+        if self.by_key.get(row.key()) == Some(&slot) {
+            self.by_key.remove(row.key());
         }
-    }
-}
-
-impl Resident {
-    fn touched_in(&mut self, step: u64) -> &mut Resident {
-        self.touched = false;
-        self.pinned_by = step;
-        self
     }
 }
