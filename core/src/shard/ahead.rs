@@ -1,7 +1,7 @@
 //! Reading ahead: rows come into memory shortly before their time, in slices, in time order.
 //!
-//! **Invariant**: every live row before the horizon is in the wheel, late, in a ready set, or sleeps
-//! (broadcast); `next_far` is not later than the first row behind it.
+//! A slice ends where the window does, or with the last row that was read. What it does not bring is what changed since
+//! the store was asked: those rows are on the desk, and are looked through for each slice.
 
 use super::Shard;
 use super::page::{Page, Wanted};
@@ -30,6 +30,7 @@ impl<R> Shard<R> {
         if self.slice_wake() > self.now {
             return None;
         }
+        // What comes due is likely to be handed out soon. Without room for bodies they are read when somebody waits for them.
         let (bodies, most) = match self.desk.has_room() {
             true => (Bodies::With, self.desk.rows_within(self.config.read_bytes)),
             false => (Bodies::Without, usize::MAX),
@@ -50,17 +51,21 @@ impl<R> Shard<R> {
         let with_bodies = scan.bodies == Bodies::With;
         let window_end = self.now.plus(self.config.window);
         let is_last = page.is_last();
+        // Rows beyond the window stay in the store, however many of them came along.
         let within = page.rows.iter().take_while(|row| row.at < window_end).count();
+        // If the page ended before the window did, there may be more rows right behind the last one.
         let end = match page.rows.last() {
             Some(last) if within == page.rows.len() && !is_last => last.position().next(),
             _ => Position::start_of(window_end).max(scan.from),
         };
+        // A guess that is too early costs a read for nothing, one that is too late a task that is late.
         let next_far = match page.rows.get(within) {
             Some(row) => row.at,
             None if is_last => Timestamp::NEVER,
             None => end.at,
         };
-        // Rows that changed since are better known here than in the store.
+        // Rows that changed since are better known here than in the store: what the page says of them is passed over below.
+        // A row that is not durable yet may not have come with it, so that those behind the end count for `next_far`, too.
         let range = self.timers.horizon()..end;
         let changed: Vec<_> = self.desk.dirty().filter(|slot| range.contains(&self.desk[*slot].position())).collect();
         let far = self.desk.dirty().map(|slot| self.desk[slot].position()).filter(|position| *position >= end);
@@ -72,10 +77,10 @@ impl<R> Shard<R> {
             }
         }
         for row in page.rows {
-            if row.position() >= end || self.desk.is_dirty(&row.key) {
+            let position = row.position();
+            if position >= end || self.desk.is_dirty(&row.key) {
                 continue;
             }
-            let position = row.position();
             self.take_in(row, with_bodies);
             // What is due already fires in the next step: in the order of its time, together with what
             // changed since, and after what it needs was read.

@@ -26,6 +26,7 @@ impl<R> Shard<R> {
             return;
         }
         let servable = self.servable(board).into_iter().map(|(_, queue)| queue);
+        // What a rate holds back is not read: it could not be handed out, and its body would fill the memory meanwhile.
         let free = servable.filter(|queue| !board.is_held_back(queue, self.now));
         let queues: Vec<(QueueIndex, Name)> =
             free.filter_map(|queue| Some((self.directory.queue_index(&queue)?, queue))).collect();

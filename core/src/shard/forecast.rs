@@ -155,6 +155,7 @@ impl Forecast {
         if self.horizon.at.as_millis() <= target {
             return;
         }
+        // Days tell where minutes are, so that only those on which something is due are gone through.
         let days: Vec<u64> = self.days.range(target / DAY..).map(|(day, _)| *day).collect();
         for minute in days.into_iter().flat_map(|day| day * DAY / MINUTE..(day + 1) * DAY / MINUTE) {
             if let Some(count) = self.minutes.remove(&minute) {
@@ -224,6 +225,7 @@ impl<R> Shard<R> {
         } else {
             page.rows.last().expect("a full page has rows").position().next()
         };
+        // What changed since the store was asked is counted as it is here, what did not as the page shows it.
         let range = self.forecast.horizon()..end;
         let changed = self.desk.dirty().filter(|slot| self.desk[*slot].is_waiting());
         let mut reached: Vec<Position> = changed.map(|slot| self.desk[slot].position()).collect();

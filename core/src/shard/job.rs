@@ -169,6 +169,7 @@ impl<R> Job<R> {
 impl<R> Shard<R> {
     /// Works on the pages that were read. Jobs that began in this step have none yet.
     pub(super) fn go_on_with_jobs(&mut self, pages: Vec<Page>) {
+        // Requests of this step have begun jobs since pages were asked for: those stand behind the ones with pages.
         let mut jobs = std::mem::take(&mut self.jobs);
         let fresh = jobs.split_off(pages.len());
         for (mut job, page) in jobs.into_iter().zip(pages) {
@@ -191,6 +192,7 @@ impl<R> Shard<R> {
     fn page_rows(&self, job: &Job<R>, page: &Page) -> (Vec<Key>, Vec<Key>) {
         let keys: Vec<Key> = page.rows.iter().map(|row| row.key.clone()).collect();
         let by_seq = matches!(job.work, Work::Sweep(Sweep { matching: Matching::Key { .. }, .. }));
+        // Tasks of a key come by number, everything else by time: positions are compared as the page is ordered.
         let place =
             |position: Position| if by_seq { Position { at: Timestamp::ZERO, seq: position.seq } } else { position };
         let end = page.rows.last().filter(|_| !page.is_last()).map(|row| place(row.position()));
@@ -200,6 +202,7 @@ impl<R> Shard<R> {
             let position = place(row.position());
             !row.is_gone() && row.table() == table && position >= job.cursor && end.is_none_or(|end| position <= end)
         });
+        // A row may be on the page as it was and on the desk as it is: it is met once.
         let known: BTreeSet<&Key> = page.rows.iter().map(|row| &row.key).collect();
         let unseen: Vec<Key> =
             unseen.map(|slot| self.desk[slot].key().clone()).filter(|key| !known.contains(key)).collect();

@@ -46,17 +46,15 @@ impl<R> Shard<R> {
                 }
             }
         }
-        let known = self.directory.tallies().into_iter().map(|(tally, stored)| {
+        // Counts of what is there, and those of what is not: the store keeps both until it is told otherwise.
+        let stored = self.directory.tallies().into_iter().chain(absent);
+        let counts = stored.map(|(tally, stored)| {
             let right = right.get(&tally).copied().unwrap_or(0);
             Mended { tally, stored, right }
         });
-        let gone = absent.into_iter().map(|(tally, stored)| {
-            let right = right.get(&tally).copied().unwrap_or(0);
-            Mended { tally, stored, right }
-        });
-        let known: Vec<Mended> = known.chain(gone).filter(|count| count.stored != count.right).collect();
-        known.iter().for_each(|count| self.directory.mend(&count.tally, count.right));
-        self.outgoing.mended(known);
+        let wrong: Vec<Mended> = counts.filter(|count| count.stored != count.right).collect();
+        wrong.iter().for_each(|count| self.directory.mend(&count.tally, count.right));
+        self.outgoing.mended(wrong);
         self.outgoing.mended(self.forecast.recount(&waiting));
         Ok(())
     }

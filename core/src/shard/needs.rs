@@ -70,6 +70,7 @@ impl<R> Shard<R> {
         for request in &self.pending.requests {
             self.rows_needed_by(&request.command, request.read_at, &mut needs);
         }
+        // What is ready comes after what fires, which is on its way to the desk in any case.
         for (queue, places) in &self.pending.demand {
             for (_, position) in self.directory.queue(*queue).ready.iter().take(places.end).skip(places.start) {
                 match self.desk.by_seq(position.seq) {

@@ -95,6 +95,7 @@ impl<R> Shard<R> {
         // The wheel gives equal times in the order in which timers were set; a restart would give them by number.
         self.pending.due.sort_unstable();
         self.collect_expired();
+        // What fires in this step is not among the ready yet: it is read with its body if anybody waits at all.
         self.collect_demand(board);
         self.pending.slice = self.next_slice().map(Page::scan);
         self.pending.minutes = self.forecast.next_slice(self.now).map(Page::scan);
@@ -115,6 +116,7 @@ impl<R> Shard<R> {
     /// Takes what was read, and says what to read now that it is known.
     pub fn supply(&mut self, fetched: Fetched) -> Needs {
         let Fetched { needs, keys, keys_with_bodies, positions, positions_with_bodies, scans, finds } = fetched;
+        // How long bodies are tells how many more may be asked for.
         let bodies = keys_with_bodies.iter().chain(&positions_with_bodies).flatten();
         self.pending.came += bodies.map(|row| row.body.len()).sum::<usize>();
         for (wanted, rows, with_body) in [(needs.keys, keys, false), (needs.keys_with_bodies, keys_with_bodies, true)] {
@@ -122,6 +124,7 @@ impl<R> Shard<R> {
                 if let Some(row) = row {
                     self.take_in(row, with_body);
                 }
+                // What is not there now is not asked for again, or the step would never have all that it needs.
                 let there = self.desk.by_key(&key).is_some_and(|slot| !with_body || self.desk[slot].body().is_some());
                 if !there && with_body {
                     self.pending.absent_bodies.insert(key.clone());
@@ -144,6 +147,7 @@ impl<R> Shard<R> {
                 }
             }
         }
+        // Pages are asked for once, in the first round; what they bring up is asked for in the rounds after it.
         let (mut scans, mut finds) = (scans.into_iter(), finds.into_iter());
         let mut on_desk: Vec<Row> = Vec::new();
         if scans.len() + finds.len() > 0 {
@@ -154,6 +158,7 @@ impl<R> Shard<R> {
                 };
                 page.rows = rows.expect("each page that was asked for came");
             }
+            // What is read ahead or counted is taken from its page later; only what may be changed has to be on the desk.
             let worked_on = self.pending.kept.iter().map(|(_, _, page)| page).chain(&self.pending.jobs);
             on_desk.extend(worked_on.flat_map(|page| page.rows.iter().cloned()));
         }
@@ -166,6 +171,7 @@ impl<R> Shard<R> {
     /// Puts a row from the store on the desk.
     pub(super) fn take_in(&mut self, row: Row, with_body: bool) {
         let Some(topic) = self.directory.topic_index(row.key.topic()) else {
+            // A topic goes after its last row, so the row was removed here, and the store has yet to hear of it.
             assert!(self.desk.knows(&row.key), "{:?} has a topic, or was deleted with it", row.key);
             return;
         };
@@ -187,6 +193,7 @@ impl<R> Shard<R> {
         if let Some(queue) = &row.state.queue {
             return self.directory.queue_index(queue).filter(holds);
         }
+        // Where it stands is not written down, since firing is not: it is found by looking where it can be.
         let likely = match self.directory.route(row.topic(), row.state.routing()).0 {
             Route::To(queue) | Route::Detained { queue, .. } => Some(queue),
             // A delivery whose queue was deleted stays one delivery.

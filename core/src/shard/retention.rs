@@ -166,6 +166,7 @@ impl Retention {
         let end = |at: Timestamp| Some(at.plus(period)).filter(|end| *end > now).unwrap_or(now.plus(AGAIN));
         let next = rows.get(passed).map(|row| row.at);
         let ends = next.into_iter().chain(Some(settled).filter(|at| *at < Timestamp::NEVER)).map(end);
+        // A whole slice was old enough: more may be right behind it.
         let has_more = next.is_none() && rows.len() == SLICE;
         cursor.wake = if has_more { now } else { ends.min().unwrap_or(Timestamp::NEVER) };
         if makes_room && !rows.is_empty() {

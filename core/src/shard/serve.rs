@@ -36,6 +36,7 @@ impl<R> Shard<R> {
             }
             let (reserve, reply) = board.withdraw(ticket).expect("the consumer waits");
             self.outgoing.answer(reply, Ok(Answer::Reserved(deliveries)));
+            // It may have been the first in line at several queues: at each of them the next one steps up.
             for queue in reserve.queues {
                 let next = board.longest_waiting(&queue).filter(|_| self.may_serve(&queue));
                 let place = (ticket, queue);
@@ -73,6 +74,7 @@ impl<R> Shard<R> {
         let queues = reserve.queues.iter().filter(|queue| self.may_serve(queue));
         let mut queues: Vec<(&Name, QueueIndex)> =
             queues.filter_map(|queue| Some((queue, self.directory.queue_index(queue)?))).collect();
+        // Room for what there is, not for what is asked for: many ask for thousands and get one.
         let ready = queues.iter().map(|(_, index)| self.directory.queue(*index).ready.len() as usize).sum();
         let mut deliveries = Vec::with_capacity(reserve.max.min(ready).min(self.config.hand_outs));
         let mut left = Left { bytes: self.config.answer_bytes, is_first: true };
@@ -86,6 +88,7 @@ impl<R> Shard<R> {
             let (queue, index) = queues[next];
             if !shares.has_some(index) {
                 self.stock.keep_giving(queue);
+                // Whoever wants the foremost of all does not get one of another queue before it.
                 if reserve.choice == Choice::Foremost {
                     break;
                 }
@@ -161,6 +164,7 @@ impl<R> Shard<R> {
         let Some(bytes) = Some(body).filter(|body| fits(body.len())).map(written).filter(|bytes| fits(*bytes)) else {
             return Handed::TooMuch;
         };
+        // Nothing stands in its way any more: only what leaves counts for the rate and fills the answers.
         board.hand_out(queue, self.now).expect("its rate was asked");
         board.fill(bytes);
         Handed::Out(Box::new(self.lease(slot, index, &reserve.consumer, reserve.lease)), bytes)

@@ -29,10 +29,12 @@ impl<R> Shard<R> {
         self.flight.expect_hand_over(hand_over_at.max(self.now));
         self.drop_absent();
         let mut pending = std::mem::take(&mut self.pending);
+        // Before any row changes: those are counted at the end of the step, by minute too if the horizon is behind them.
         if let Some(page) = pending.minutes.take() {
             self.count_minutes(page);
         }
         self.pass_kept(std::mem::take(&mut pending.kept));
+        // Time comes before requests, so that these find every row as it is at this instant.
         for position in pending.due.drain(..) {
             self.fire(position);
         }
@@ -56,6 +58,7 @@ impl<R> Shard<R> {
         let mut tallies = Vec::new();
         self.directory.take_tallies(&mut tallies);
         self.forecast.take_tallies(&mut tallies);
+        // Only after the tallies: what is deleted still has some to tell.
         let detained = self.directory.remove_closed();
         self.set_free(detained);
         let step = self.flight.end_step();

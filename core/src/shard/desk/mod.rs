@@ -224,6 +224,7 @@ impl Desk {
     /// The rows that the store does not show as they are.
     pub fn dirty(&self) -> impl Iterator<Item = Slot> {
         let pinned = self.pinned.iter().flat_map(|(step, slots)| slots.iter().map(move |slot| (*step, *slot)));
+        // A row that has changed in several steps stands with each of them: it is met with the last.
         let pinned = pinned.filter(|(step, slot)| {
             self.slots[slot.0 as usize].as_ref().is_some_and(|row| row.pinned_by == *step && !row.touched)
         });
@@ -255,6 +256,7 @@ impl Desk {
             let (pinned, slots) = self.pinned.pop_front().expect("there is a first one");
             for slot in slots {
                 let row = self.row_mut(slot);
+                // A later batch changes it again, and the store shows it as it is only after that.
                 if row.pinned_by != pinned {
                     continue;
                 }
