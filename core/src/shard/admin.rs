@@ -28,22 +28,22 @@ impl<R> Shard<R> {
 
     /// Begins to do what a topic's settings say.
     pub(super) fn adopt_topic(&mut self, name: &Name, settings: &TopicSettings) {
-        self.outgoing.limit_topic(name, settings.rate);
-        self.kept.history.add(settings.history, self.now);
+        self.draft.limit_topic(name, settings.rate);
+        self.retained.history.add(settings.history, self.now);
     }
 
     /// Begins to do what a queue's settings say.
     pub(super) fn adopt_queue(&mut self, name: &Name, settings: &QueueSettings) {
         self.stock.limit(name, settings.rate);
         if let Some(period) = settings.dead_retention {
-            self.kept.dead.add(period, self.now);
+            self.retained.dead.add(period, self.now);
         }
     }
 
     /// A queue does not keep its dead letters any more as these settings said.
     pub(super) fn end_retention(&mut self, settings: &QueueSettings) {
         if let Some(period) = settings.dead_retention {
-            self.kept.dead.drop(period);
+            self.retained.dead.drop(period);
         }
     }
 
@@ -68,9 +68,9 @@ impl<R> Shard<R> {
                 let before = self.directory.set_topic(index, settings.clone());
                 self.catalogue.put(topic_key(name), settings.lay());
                 self.adopt_topic(name, &settings);
-                self.kept.history.drop(before.history);
+                self.retained.history.drop(before.history);
                 if before.history != settings.history {
-                    self.kept.history.look_again(settings.history);
+                    self.retained.history.look_again(settings.history);
                 }
             }
             None => _ = self.create_topic(name, settings.clone()),
@@ -102,7 +102,7 @@ impl<R> Shard<R> {
                 if let Some(period) =
                     settings.dead_retention.filter(|_| before.dead_retention != settings.dead_retention)
                 {
-                    self.kept.dead.look_again(period);
+                    self.retained.dead.look_again(period);
                 }
             }
             None => _ = self.create_queue(name, settings.clone()),

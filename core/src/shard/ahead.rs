@@ -4,7 +4,7 @@
 //! the store was asked: those rows are on the desk, and are looked through for each slice.
 
 use super::Shard;
-use super::page::{Page, Wanted};
+use super::page::{Page, Reading};
 use crate::store::{Bodies, Position, Scan, Table};
 use crate::time::{Millis, Timestamp};
 
@@ -47,7 +47,7 @@ impl<R> Shard<R> {
 
     /// Takes the rows into memory that come due within the window, and moves the horizon.
     pub(super) fn take_slice(&mut self, page: Page) {
-        let Wanted::Scan(scan) = &page.wanted else { unreachable!("rows are read ahead in time order") };
+        let Reading::Scan(scan) = &page.reading else { unreachable!("rows are read ahead in time order") };
         let with_bodies = scan.bodies == Bodies::With;
         let window_end = self.now.plus(self.config.window);
         let is_last = page.is_last();

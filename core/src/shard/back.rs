@@ -21,7 +21,7 @@ impl<R> Shard<R> {
             }
         }
         self.unfire();
-        self.kept.begin_again();
+        self.retained.begin_again();
         self.forecast.go_back(now);
         self.directory.go_back(now);
     }

@@ -25,7 +25,7 @@ use crate::time::Timestamp;
 impl<R> Shard<R> {
     pub(super) fn delete_topic(&mut self, name: &Name, force: bool, reply: R) {
         let Some(index) = self.directory.topic_index(name) else {
-            return self.outgoing.answer(reply, Err(Refused::NoSuchTopic(name.clone())));
+            return self.draft.answer(reply, Err(Refused::NoSuchTopic(name.clone())));
         };
         if self.directory.topic(index).closing.is_some() {
             return self.join_deletion(Closed::Topic(index), reply);
@@ -34,7 +34,7 @@ impl<R> Shard<R> {
         let history = self.directory.topic(index).count(TallyKind::History) + self.touched_history(index);
         let rows = self.topic_holds(index) - history;
         if rows > 0 && !force {
-            return self.outgoing.answer(reply, Err(Refused::NotEmpty { name: name.clone(), rows }));
+            return self.draft.answer(reply, Err(Refused::NotEmpty { name: name.clone(), rows }));
         }
         self.catalogue.put(topic_mark(name), lay_mark(self.now));
         self.begin_deletion(Closed::Topic(index), name, self.now, vec![reply]);
@@ -42,14 +42,14 @@ impl<R> Shard<R> {
 
     pub(super) fn delete_queue(&mut self, name: &Name, force: bool, reply: R) {
         let Some(index) = self.directory.queue_index(name) else {
-            return self.outgoing.answer(reply, Err(Refused::NoSuchQueue(name.clone())));
+            return self.draft.answer(reply, Err(Refused::NoSuchQueue(name.clone())));
         };
         if self.directory.queue(index).closing.is_some() {
             return self.join_deletion(Closed::Queue(index), reply);
         }
         let rows = self.queue_holds(index);
         if rows > 0 && !force {
-            return self.outgoing.answer(reply, Err(Refused::NotEmpty { name: name.clone(), rows }));
+            return self.draft.answer(reply, Err(Refused::NotEmpty { name: name.clone(), rows }));
         }
         if force {
             self.catalogue.put(queue_mark(name), lay_mark(self.now));
@@ -59,7 +59,7 @@ impl<R> Shard<R> {
         self.directory.close_queue(index, Closing::new(self.now, false));
         self.directory.reroute_to(name);
         self.close_queue(index);
-        self.outgoing.answer(reply, Ok(Answer::Deleted(0)));
+        self.draft.answer(reply, Ok(Answer::Deleted(0)));
     }
 
     /// Begins to clear away, or goes on with it after the shard was opened anew.
@@ -80,7 +80,7 @@ impl<R> Shard<R> {
         match self.jobs.iter_mut().find(|job| job.deletes() == Some(what)) {
             Some(job) => job.replies.push(reply),
             // It held nothing and goes at the end of this step.
-            None => self.outgoing.answer(reply, Ok(Answer::Deleted(0))),
+            None => self.draft.answer(reply, Ok(Answer::Deleted(0))),
         }
     }
 
@@ -139,7 +139,7 @@ impl<R> Shard<R> {
         };
         for (tally, stored) in emptied.into_iter().filter(|(_, stored)| *stored != 0) {
             self.directory.mend(&tally, 0);
-            self.outgoing.mended([Mended { tally, stored, right: 0 }]);
+            self.draft.mended([Mended { tally, stored, right: 0 }]);
         }
     }
 
@@ -163,8 +163,8 @@ impl<R> Shard<R> {
         let (name, history) = (topic.name.clone(), topic.settings.history);
         self.catalogue.remove(topic_key(&name));
         self.catalogue.remove(topic_mark(&name));
-        self.kept.history.drop(history);
-        self.outgoing.topic_gone(name);
+        self.retained.history.drop(history);
+        self.draft.topic_gone(name);
         self.directory.let_go(Closed::Topic(index));
     }
 
@@ -173,7 +173,7 @@ impl<R> Shard<R> {
         self.catalogue.remove(queue_key(&name));
         self.catalogue.remove(queue_mark(&name));
         self.end_retention(&settings);
-        self.outgoing.queue_gone(name.clone());
+        self.draft.queue_gone(name.clone());
         self.stock.forget(name);
         self.directory.let_go(Closed::Queue(index));
     }

@@ -216,7 +216,7 @@ impl<R> Shard<R> {
         Some(First { priority, position })
     }
 
-    /// Notes that a row is about to change: it is taken off the counts as it was, and
+    /// A row is about to change: it is taken off the counts as it was, and
     /// [`count_touched`](Shard::count_touched) counts it as it is at the end of the step.
     pub(super) fn touch(&mut self, slot: Slot) {
         if self.desk.touch(slot) {

@@ -38,7 +38,7 @@ impl Shortage {
 impl<R> Shard<R> {
     /// How much room the store has, to be told before a step.
     pub fn make_room(&mut self, room: Room) {
-        self.kept.history.give_way(room != Room::Enough, self.now);
+        self.retained.history.give_way(room != Room::Enough, self.now);
         self.shortage.room = room;
         if room != Room::None {
             let held_up = std::mem::take(&mut self.shortage.held_up);

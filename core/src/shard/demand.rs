@@ -21,7 +21,7 @@ type Foremost = (u32, Timestamp, u64);
 
 impl<R> Shard<R> {
     pub(super) fn collect_demand(&mut self, board: &Board<R>) {
-        self.pending.somebody_waits = !board.is_empty();
+        self.agenda.somebody_waits = !board.is_empty();
         if board.is_empty() {
             return;
         }
@@ -37,7 +37,7 @@ impl<R> Shard<R> {
         firsts.sort_unstable();
         firsts.truncate(self.config.hand_outs.max(FIRST_WISHES));
         let mut left = self.config.hand_outs.saturating_sub(firsts.len());
-        self.pending.demand.extend(firsts.into_iter().map(|(_, index)| (index, 0..1)));
+        self.agenda.demand.extend(firsts.into_iter().map(|(_, index)| (index, 0..1)));
         // Those who come first when things are handed out come first here, too.
         for (index, queue) in queues {
             if left == 0 {
@@ -45,7 +45,7 @@ impl<R> Shard<R> {
             }
             let wanted = board.demand(&queue, left + 1).min(self.directory.queue(index).ready.len() as usize);
             if wanted > 1 {
-                self.pending.demand.push((index, 1..wanted));
+                self.agenda.demand.push((index, 1..wanted));
                 left -= wanted - 1;
             }
         }
@@ -62,13 +62,13 @@ impl<R> Shard<R> {
     /// Takes out of the ready sets what consumers wait for and is not there, so that nobody waits for it again. A
     /// delivery whose task is gone has no body that could be handed over: it is a dead letter.
     pub(super) fn drop_absent(&mut self) {
-        if self.pending.absent_positions.is_empty() && self.pending.absent_bodies.is_empty() {
+        if self.agenda.absent_positions.is_empty() && self.agenda.absent_bodies.is_empty() {
             return;
         }
-        for (index, places) in std::mem::take(&mut self.pending.demand) {
+        for (index, places) in std::mem::take(&mut self.agenda.demand) {
             self.give_up_bodiless(index, &places);
             let ready = &self.directory.queue(index).ready;
-            let absent = |(_, position): &(u32, Position)| self.pending.absent_positions.contains(position);
+            let absent = |(_, position): &(u32, Position)| self.agenda.absent_positions.contains(position);
             let absent: Vec<(u32, Position)> =
                 ready.iter().take(places.end).skip(places.start).filter(absent).collect();
             for (priority, position) in absent {
@@ -84,7 +84,7 @@ impl<R> Shard<R> {
     fn give_up_bodiless(&mut self, index: QueueIndex, places: &Range<usize>) {
         let is_bodiless = |slot: &Slot| {
             let row = &self.desk[*slot];
-            row.body().is_none() && self.pending.absent_bodies.contains(&row.key().of_task())
+            row.body().is_none() && self.agenda.absent_bodies.contains(&row.key().of_task())
         };
         let ready = self.directory.queue(index).ready.iter().take(places.end).skip(places.start);
         let bodiless: Vec<Slot> =
@@ -97,11 +97,11 @@ impl<R> Shard<R> {
     /// How many bodies to ask for that are to be handed out, so that about as many bytes are read in a step as may
     /// be. How long they are is known from those that have come; without any, a few tell.
     pub(super) fn wishes(&self) -> usize {
-        if self.pending.wished == 0 {
+        if self.agenda.wished == 0 {
             return FIRST_WISHES;
         }
-        let length = (self.pending.came / self.pending.wished).max(1);
-        self.config.read_bytes.saturating_sub(self.pending.came) / length
+        let length = (self.agenda.came / self.agenda.wished).max(1);
+        self.config.read_bytes.saturating_sub(self.agenda.came) / length
     }
 
     /// The body of a row that is about to be handed over, as long as not too many are asked for.

@@ -39,7 +39,7 @@ impl<R> Shard<R> {
         self.clear_timer(slot);
         self.desk.edit(slot).enter(Phase::Dead(death), self.now);
         if let Some(period) = self.kept_for(slot) {
-            self.kept.dead.keep(period, self.desk[slot].position());
+            self.retained.dead.keep(period, self.desk[slot].position());
         }
     }
 
@@ -62,8 +62,8 @@ impl<R> Shard<R> {
         self.desk.edit(slot).enter(Phase::Finished(ending), self.now);
         match self.kept_for(slot) {
             Some(Millis::ZERO) | None => self.desk.remove(slot),
-            Some(_) if !self.kept.history.takes_rows() => self.desk.remove(slot),
-            Some(period) => self.kept.history.keep(period, self.desk[slot].position()),
+            Some(_) if !self.retained.history.takes_rows() => self.desk.remove(slot),
+            Some(period) => self.retained.history.keep(period, self.desk[slot].position()),
         }
     }
 

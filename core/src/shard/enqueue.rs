@@ -29,7 +29,7 @@ impl<R> Shard<R> {
         let row = &self.desk[slot];
         let (priority, position, expires_at) = (row.state.priority, row.position(), row.state.expires_at());
         self.desk.offer(slot, queue, self.now);
-        self.outgoing.offered(&self.directory.queue(queue).name, since);
+        self.draft.offered(&self.directory.queue(queue).name, since);
         self.happens(slot, What::Fired);
         self.timers.set_expiry(expires_at, position);
         if self.desk[slot].state.queue.is_none() {
@@ -46,7 +46,7 @@ impl<R> Shard<R> {
                 Some(slot) => self.die(slot, Reason::PushedOut, None),
                 None => {
                     self.directory.push_out(index, priority, position);
-                    self.pending.doomed.push(Doomed { position, reason: Reason::PushedOut, pushed_from: Some(index) });
+                    self.agenda.doomed.push(Doomed { position, reason: Reason::PushedOut, pushed_from: Some(index) });
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! Coming due: where a task goes when its time has come, and when it is given up.
+//! Coming due: what a timer means, and what becomes of a row whose time has come.
 
 use super::Shard;
 use super::desk::Slot;

@@ -10,7 +10,7 @@ use foldhash::fast::FixedState;
 
 use super::Shard;
 use super::mend::Mended;
-use super::page::{Page, Wanted};
+use super::page::{Page, Reading};
 use crate::state::{Phase, State};
 use crate::store::{Bodies, Position, Scan, Table, Tally, TallyKind};
 use crate::time::{Millis, Timestamp};
@@ -219,7 +219,7 @@ fn target(now: Timestamp) -> u64 {
 impl<R> Shard<R> {
     /// Counts by minute what the forecast's horizon has reached.
     pub(super) fn count_minutes(&mut self, page: Page) {
-        let Wanted::Scan(scan) = &page.wanted else { unreachable!("minutes are read in time order") };
+        let Reading::Scan(scan) = &page.reading else { unreachable!("minutes are read in time order") };
         let end = if page.is_last() {
             Position::start_of(scan.until)
         } else {

@@ -63,7 +63,7 @@ impl<R> Shard<R> {
         task.key = row.group().cloned();
         task.priority = Some(row.state.priority);
         let id = forward_id(row.key().id(), self.id(), number);
-        self.outgoing.forward(Forward { key: row.key().clone(), journey: number, task, id });
+        self.draft.forward(Forward { key: row.key().clone(), journey: number, task, id });
         self.hold_until(slot, self.now.plus(patience(death.at, self.now)));
     }
 

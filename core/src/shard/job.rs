@@ -263,7 +263,7 @@ impl<R> Shard<R> {
             }
         };
         for reply in job.replies {
-            self.outgoing.answer(reply, Ok(answer.clone()));
+            self.draft.answer(reply, Ok(answer.clone()));
         }
     }
 

@@ -168,7 +168,7 @@ impl<R> Shard<R> {
     pub(super) fn lease(&mut self, slot: Slot, queue: QueueIndex, consumer: &Name, lease: Option<Millis>) -> Delivery {
         let fired_at = self.timers.since(self.desk[slot].at());
         let offered_at = self.desk.take_offer(slot).unwrap_or(fired_at);
-        self.outgoing.taken(&self.directory.queue(queue).name, offered_at);
+        self.draft.taken(&self.directory.queue(queue).name, offered_at);
         self.leave_ready(slot);
         self.touch(slot);
         let token = self.numbers.token();

@@ -54,8 +54,8 @@ impl<R> Shard<R> {
         });
         let wrong: Vec<Mended> = counts.filter(|count| count.stored != count.right).collect();
         wrong.iter().for_each(|count| self.directory.mend(&count.tally, count.right));
-        self.outgoing.mended(wrong);
-        self.outgoing.mended(self.forecast.recount(&waiting));
+        self.draft.mended(wrong);
+        self.draft.mended(self.forecast.recount(&waiting));
         Ok(())
     }
 

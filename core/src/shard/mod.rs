@@ -16,6 +16,7 @@ mod demand;
 mod desk;
 mod destination;
 mod directory;
+mod draft;
 mod ending;
 mod enqueue;
 mod entries;
@@ -31,7 +32,6 @@ mod meta;
 mod needs;
 mod numbered;
 mod open;
-mod outgoing;
 mod page;
 mod positions;
 mod prepare;
@@ -66,13 +66,13 @@ use catalogue::Catalogue;
 use cramped::Shortage;
 use desk::Desk;
 use directory::Directory;
+use draft::Draft;
 use flight::Flight;
 use forecast::Forecast;
 use job::Job;
 use meta::Numbers;
-use outgoing::Outgoing;
-use prepare::Pending;
-use retention::Kept;
+use prepare::Agenda;
+use retention::Retained;
 use stock::Stock;
 use timers::Timers;
 
@@ -204,14 +204,14 @@ pub struct Shard<R> {
     stock: Stock,
     forecast: Forecast,
     /// What is finished or dead, and for how long.
-    kept: Kept,
+    retained: Retained,
     /// What waits for room in the store.
     shortage: Shortage,
     jobs: Vec<Job<R>>,
     /// The step that is being prepared.
-    pending: Pending<R>,
-    /// What the step says.
-    outgoing: Outgoing<R>,
+    agenda: Agenda<R>,
+    /// What the step says so far.
+    draft: Draft<R>,
 }
 
 impl<R> Shard<R> {
@@ -266,13 +266,13 @@ impl<R> Shard<R> {
             Command::First { queue } => Ok(Answer::First(self.first_in(&queue))),
             // It is answered when all is counted that it should show.
             Command::Forecast { .. } if self.forecast.is_behind(self.now) => {
-                return self.pending.requests.push(Request { command, reply, read_at });
+                return self.agenda.requests.push(Request { command, reply, read_at });
             }
             Command::Forecast { unit, slots } => {
                 let view = |shard: &Shard<R>| shard.forecast.view(shard.now, unit, slots);
                 Ok(Answer::Forecast(self.look_at_counts(view)))
             }
         };
-        self.outgoing.answer(reply, answer);
+        self.draft.answer(reply, answer);
     }
 }

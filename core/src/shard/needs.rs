@@ -67,15 +67,15 @@ impl<R> Shard<R> {
         let mut wishes = self.wishes();
         let before = wishes;
         self.rows_needed_by_timers(&mut needs, &mut wishes);
-        for request in &self.pending.requests {
+        for request in &self.agenda.requests {
             self.rows_needed_by(&request.command, request.read_at, &mut needs);
         }
         // What is ready comes after what fires, which is on its way to the desk in any case.
-        for (queue, places) in &self.pending.demand {
+        for (queue, places) in &self.agenda.demand {
             for (_, position) in self.directory.queue(*queue).ready.iter().take(places.end).skip(places.start) {
                 match self.desk.by_seq(position.seq) {
                     Some(slot) => self.wish_body(slot, &mut needs, &mut wishes),
-                    None if self.pending.absent_positions.contains(&position) || wishes == 0 => {}
+                    None if self.agenda.absent_positions.contains(&position) || wishes == 0 => {}
                     None => {
                         wishes -= 1;
                         needs.positions_with_bodies.push(position);
@@ -83,7 +83,7 @@ impl<R> Shard<R> {
                 }
             }
         }
-        let worked_on = self.pending.kept.iter().map(|(_, _, page)| page).chain(&self.pending.jobs);
+        let worked_on = self.agenda.kept.iter().map(|(_, _, page)| page).chain(&self.agenda.jobs);
         for row in worked_on.flat_map(|page| &page.rows) {
             self.need_relatives(&row.key, &mut needs);
         }
@@ -91,40 +91,40 @@ impl<R> Shard<R> {
             self.need_relatives(key, &mut needs);
             self.need_key(key, &mut needs);
         }
-        if !self.pending.jobs.is_empty() {
+        if !self.agenda.jobs.is_empty() {
             // Jobs also work on rows that the store does not show yet.
             for slot in self.desk.dirty() {
                 self.need_relatives(self.desk[slot].key(), &mut needs);
             }
         }
-        self.pending.wished += before - wishes;
+        self.agenda.wished += before - wishes;
         needs
     }
 
     fn rows_needed_by_timers(&self, needs: &mut Needs, wishes: &mut usize) {
-        for position in &self.pending.due {
+        for position in &self.agenda.due {
             match self.desk.by_seq(position.seq) {
                 Some(slot) => match self.desk[slot].state.phase {
                     Phase::Waiting => {
                         self.need_namesakes(&self.desk[slot], needs);
-                        if self.pending.somebody_waits {
+                        if self.agenda.somebody_waits {
                             self.wish_body(slot, needs, wishes);
                         }
                     }
                     Phase::Forwarding { .. } => self.need_body(slot, needs),
                     _ => {}
                 },
-                None if self.pending.absent_positions.contains(position) => {}
-                None if self.pending.somebody_waits && *wishes > 0 => {
+                None if self.agenda.absent_positions.contains(position) => {}
+                None if self.agenda.somebody_waits && *wishes > 0 => {
                     *wishes -= 1;
                     needs.positions_with_bodies.push(*position);
                 }
                 None => needs.positions.push(*position),
             }
         }
-        for doomed in &self.pending.doomed {
+        for doomed in &self.agenda.doomed {
             let known = self.desk.by_seq(doomed.position.seq).is_some();
-            if !known && !self.pending.absent_positions.contains(&doomed.position) {
+            if !known && !self.agenda.absent_positions.contains(&doomed.position) {
                 needs.positions.push(doomed.position);
             }
         }
@@ -196,7 +196,7 @@ impl<R> Shard<R> {
 
     /// A row, if it is not on the desk.
     fn need_key(&self, key: &Key, needs: &mut Needs) {
-        if !self.desk.knows(key) && !self.pending.absent_keys.contains(key) {
+        if !self.desk.knows(key) && !self.agenda.absent_keys.contains(key) {
             needs.keys.push(key.clone());
         }
     }
@@ -248,7 +248,7 @@ impl<R> Shard<R> {
         let key = row.key().of_task();
         let task = if row.is_part() { self.desk.by_key(&key) } else { Some(slot) };
         let there = task.is_some_and(|task| self.desk[task].body().is_some());
-        if !there && !self.pending.absent_keys.contains(&key) {
+        if !there && !self.agenda.absent_keys.contains(&key) {
             needs.keys_with_bodies.push(key);
         }
     }

@@ -6,12 +6,12 @@ use super::catalogue::Catalogue;
 use super::cramped::Shortage;
 use super::desk::Desk;
 use super::directory::{Closed, Directory};
+use super::draft::Draft;
 use super::flight::Flight;
 use super::forecast::Forecast;
 use super::meta::{Meta, Numbers};
-use super::outgoing::Outgoing;
-use super::prepare::Pending;
-use super::retention::Kept;
+use super::prepare::Agenda;
+use super::retention::Retained;
 use super::stock::Stock;
 use super::timers::Timers;
 use super::{Shard, ShardConfig};
@@ -162,11 +162,11 @@ impl<R> Shard<R> {
             timers: Timers::new(now),
             stock: Stock::new(),
             forecast: Forecast::default(),
-            kept: Kept::new(config.keeps_history),
+            retained: Retained::new(config.keeps_history),
             shortage: Shortage::new(),
             jobs: Vec::new(),
-            pending: Pending::default(),
-            outgoing: Outgoing::new(),
+            agenda: Agenda::default(),
+            draft: Draft::new(),
             config,
         }
     }
@@ -190,13 +190,13 @@ impl<R> Shard<R> {
             let settings = TopicSettings::read(&row.state);
             self.directory.add_topic(&Name::stored(topic), settings.clone());
             self.adopt_topic(&Name::stored(topic), &settings);
-            self.kept.history.look_again(settings.history);
+            self.retained.history.look_again(settings.history);
         } else if !queue.is_empty() {
             let settings = QueueSettings::read(&row.state);
             self.directory.add_queue(&Name::stored(queue), settings.clone());
             self.adopt_queue(&Name::stored(queue), &settings);
             if let Some(period) = settings.dead_retention {
-                self.kept.dead.look_again(period);
+                self.retained.dead.look_again(period);
             }
         } else {
             let meta = Meta::decode(&row.state);

@@ -9,7 +9,7 @@ use super::desk::Slot;
 use super::directory::{QueueIndex, Route};
 use super::enqueue::Doomed;
 use super::needs::{Fetched, Needs};
-use super::page::{Page, Wanted};
+use super::page::{Page, Reading};
 use super::{Request, Shard};
 use crate::board::Board;
 use crate::state::Reason;
@@ -18,7 +18,7 @@ use crate::time::{Millis, Timestamp};
 
 /// What is to happen in the step that is being prepared. While one happens, it collects what is left to the next.
 #[derive(Debug)]
-pub(super) struct Pending<R> {
+pub(super) struct Agenda<R> {
     pub requests: Vec<Request<R>>,
     /// Timers that have come.
     pub due: Vec<Position>,
@@ -45,9 +45,9 @@ pub(super) struct Pending<R> {
     pub absent_positions: HashSet<Position, FixedState>,
 }
 
-impl<R> Default for Pending<R> {
+impl<R> Default for Agenda<R> {
     fn default() -> Self {
-        Pending {
+        Agenda {
             requests: Vec::new(),
             due: Vec::new(),
             doomed: Vec::new(),
@@ -66,7 +66,7 @@ impl<R> Default for Pending<R> {
     }
 }
 
-impl<R> Pending<R> {
+impl<R> Agenda<R> {
     /// Whether something was left to the next step, which follows at once.
     pub fn is_any(&self) -> bool {
         !self.requests.is_empty() || !self.doomed.is_empty()
@@ -86,28 +86,28 @@ impl<R> Shard<R> {
             self.go_back(now);
         }
         self.now = now;
-        let postponed = std::mem::replace(&mut self.pending.requests, requests);
+        let postponed = std::mem::replace(&mut self.agenda.requests, requests);
         if !postponed.is_empty() {
-            self.pending.requests.splice(..0, postponed);
+            self.agenda.requests.splice(..0, postponed);
         }
-        self.timers.take_due(self.now, self.config.fires, &mut self.pending.due);
-        self.pending.due.extend(self.flight.take_overtaken().into_iter().filter(|position| position.at <= self.now));
+        self.timers.take_due(self.now, self.config.fires, &mut self.agenda.due);
+        self.agenda.due.extend(self.flight.take_overtaken().into_iter().filter(|position| position.at <= self.now));
         // The wheel gives equal times in the order in which timers were set; a restart would give them by number.
-        self.pending.due.sort_unstable();
+        self.agenda.due.sort_unstable();
         self.collect_expired();
         // What fires in this step is not among the ready yet: it is read with its body if anybody waits at all.
         self.collect_demand(board);
-        self.pending.slice = self.next_slice().map(Page::scan);
-        self.pending.minutes = self.forecast.next_slice(self.now).map(Page::scan);
-        let due = self.kept.due(self.now);
-        self.pending.kept.extend(due.map(|(period, scan)| (scan.table, period, Page::scan(scan))));
-        self.pending.jobs = self.jobs.iter().map(|job| job.next_page()).collect();
+        self.agenda.slice = self.next_slice().map(Page::scan);
+        self.agenda.minutes = self.forecast.next_slice(self.now).map(Page::scan);
+        let due = self.retained.due(self.now);
+        self.agenda.kept.extend(due.map(|(period, scan)| (scan.table, period, Page::scan(scan))));
+        self.agenda.jobs = self.jobs.iter().map(|job| job.next_page()).collect();
 
         let mut needs = self.rows_needed();
-        for page in self.pending.pages() {
-            match &page.wanted {
-                Wanted::Scan(scan) => needs.scans.push(scan.clone()),
-                Wanted::Find(find) => needs.finds.push(find.clone()),
+        for page in self.agenda.pages() {
+            match &page.reading {
+                Reading::Scan(scan) => needs.scans.push(scan.clone()),
+                Reading::Find(find) => needs.finds.push(find.clone()),
             }
         }
         needs
@@ -118,7 +118,7 @@ impl<R> Shard<R> {
         let Fetched { needs, keys, keys_with_bodies, positions, positions_with_bodies, scans, finds } = fetched;
         // How long bodies are tells how many more may be asked for.
         let bodies = keys_with_bodies.iter().chain(&positions_with_bodies).flatten();
-        self.pending.came += bodies.map(|row| row.body.len()).sum::<usize>();
+        self.agenda.came += bodies.map(|row| row.body.len()).sum::<usize>();
         for (wanted, rows, with_body) in [(needs.keys, keys, false), (needs.keys_with_bodies, keys_with_bodies, true)] {
             for (key, row) in wanted.into_iter().zip(rows) {
                 if let Some(row) = row {
@@ -127,10 +127,10 @@ impl<R> Shard<R> {
                 // What is not there now is not asked for again, or the step would never have all that it needs.
                 let there = self.desk.by_key(&key).is_some_and(|slot| !with_body || self.desk[slot].body().is_some());
                 if !there && with_body {
-                    self.pending.absent_bodies.insert(key.clone());
+                    self.agenda.absent_bodies.insert(key.clone());
                 }
                 if !there {
-                    self.pending.absent_keys.insert(key);
+                    self.agenda.absent_keys.insert(key);
                 }
             }
         }
@@ -143,7 +143,7 @@ impl<R> Shard<R> {
                 }
                 // The store may show a row that is removed here.
                 if self.desk.by_seq(position.seq).is_none() {
-                    self.pending.absent_positions.insert(position);
+                    self.agenda.absent_positions.insert(position);
                 }
             }
         }
@@ -151,15 +151,15 @@ impl<R> Shard<R> {
         let (mut scans, mut finds) = (scans.into_iter(), finds.into_iter());
         let mut on_desk: Vec<Row> = Vec::new();
         if scans.len() + finds.len() > 0 {
-            for page in self.pending.pages() {
-                let rows = match page.wanted {
-                    Wanted::Scan(_) => scans.next(),
-                    Wanted::Find(_) => finds.next(),
+            for page in self.agenda.pages() {
+                let rows = match page.reading {
+                    Reading::Scan(_) => scans.next(),
+                    Reading::Find(_) => finds.next(),
                 };
                 page.rows = rows.expect("each page that was asked for came");
             }
             // What is read ahead or counted is taken from its page later; only what may be changed has to be on the desk.
-            let worked_on = self.pending.kept.iter().map(|(_, _, page)| page).chain(&self.pending.jobs);
+            let worked_on = self.agenda.kept.iter().map(|(_, _, page)| page).chain(&self.agenda.jobs);
             on_desk.extend(worked_on.flat_map(|page| page.rows.iter().cloned()));
         }
         for row in on_desk {
@@ -206,9 +206,9 @@ impl<R> Shard<R> {
     fn collect_expired(&mut self) {
         let is_any = self.timers.next_expiry() <= self.now;
         let most = if is_any { self.expiries_allowed() } else { 0 };
-        while self.pending.doomed.len() < most {
+        while self.agenda.doomed.len() < most {
             let Some(position) = self.timers.take_expired(self.now) else { break };
-            self.pending.doomed.push(Doomed { position, reason: Reason::Expired, pushed_from: None });
+            self.agenda.doomed.push(Doomed { position, reason: Reason::Expired, pushed_from: None });
         }
     }
 }

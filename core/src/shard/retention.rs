@@ -26,16 +26,16 @@ const PACE: Millis = Millis(100);
 
 /// What is kept for a while, by table.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct Retained {
     pub history: Retention,
     pub dead: Retention,
 }
 
-impl Kept {
+impl Retained {
     /// `keeps_history` says that somebody else removes what is finished.
-    pub fn new(keeps_history: bool) -> Kept {
+    pub fn new(keeps_history: bool) -> Retained {
         let history = Retention { is_off: keeps_history, ..Retention::new(Table::History) };
-        Kept { history, dead: Retention::new(Table::Dead) }
+        Retained { history, dead: Retention::new(Table::Dead) }
     }
 
     /// What to read: one slice for each time that is due, with its table.
@@ -181,7 +181,7 @@ impl<R> Shard<R> {
     pub(super) fn pass_kept(&mut self, kept: Vec<(Table, Millis, Page)>) {
         let settled = self.flight.settled();
         for (table, period, page) in kept {
-            let retention = if table == Table::History { &mut self.kept.history } else { &mut self.kept.dead };
+            let retention = if table == Table::History { &mut self.retained.history } else { &mut self.retained.dead };
             let passed = retention.pass(period, &page.rows, self.now, settled);
             for row in &page.rows[..passed] {
                 let Some(slot) = self.desk.by_key(&row.key) else { continue };
@@ -266,7 +266,7 @@ mod tests {
 
     #[test]
     fn what_somebody_else_removes_is_never_looked_at() {
-        let mut retention = Kept::new(true).history;
+        let mut retention = Retained::new(true).history;
         retention.add(Millis(100), Timestamp::ZERO);
         retention.add(Millis(200), Timestamp::ZERO);
         retention.keep(Millis(100), Position::START);

@@ -35,7 +35,7 @@ impl<R> Shard<R> {
                 continue;
             }
             let (reserve, reply) = board.withdraw(ticket).expect("the consumer waits");
-            self.outgoing.answer(reply, Ok(Answer::Reserved(deliveries)));
+            self.draft.answer(reply, Ok(Answer::Reserved(deliveries)));
             // It may have been the first in line at several queues: at each of them the next one steps up.
             for queue in reserve.queues {
                 let next = board.longest_waiting(&queue).filter(|_| self.may_serve(&queue));
@@ -49,7 +49,7 @@ impl<R> Shard<R> {
         if self.timers.have_caught_up(self.now) {
             board.looked(self.id(), self.stock.giving());
             for reply in board.expire_unless(time, self.stock.giving()) {
-                self.outgoing.answer(reply, Ok(Answer::Reserved(vec![])));
+                self.draft.answer(reply, Ok(Answer::Reserved(vec![])));
             }
         }
     }

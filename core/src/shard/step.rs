@@ -28,27 +28,27 @@ impl<R> Shard<R> {
     pub fn apply(&mut self, hand_over_at: Timestamp) {
         self.flight.expect_hand_over(hand_over_at.max(self.now));
         self.drop_absent();
-        let mut pending = std::mem::take(&mut self.pending);
+        let mut agenda = std::mem::take(&mut self.agenda);
         // Before any row changes: those are counted at the end of the step, by minute too if the horizon is behind them.
-        if let Some(page) = pending.minutes.take() {
+        if let Some(page) = agenda.minutes.take() {
             self.count_minutes(page);
         }
-        self.pass_kept(std::mem::take(&mut pending.kept));
+        self.pass_kept(std::mem::take(&mut agenda.kept));
         // Time comes before requests, so that these find every row as it is at this instant.
-        for position in pending.due.drain(..) {
+        for position in agenda.due.drain(..) {
             self.fire(position);
         }
-        for doomed in pending.doomed.drain(..) {
+        for doomed in agenda.doomed.drain(..) {
             self.give_up(doomed);
         }
-        if let Some(page) = pending.slice.take() {
+        if let Some(page) = agenda.slice.take() {
             self.take_slice(page);
         }
-        self.outgoing.expect_answers(pending.requests.len());
-        for request in pending.requests.drain(..) {
+        self.draft.expect_answers(agenda.requests.len());
+        for request in agenda.requests.drain(..) {
             self.handle(request);
         }
-        self.go_on_with_jobs(std::mem::take(&mut pending.jobs));
+        self.go_on_with_jobs(std::mem::take(&mut agenda.jobs));
         self.directory.forget_pauses(self.now);
     }
 
@@ -70,16 +70,16 @@ impl<R> Shard<R> {
         }
         // What is said from memory is true only as long as the shard is ours: the store looks at the
         // fence of a batch that changes nothing, too.
-        let batch = (changed || self.outgoing.says_something()).then(|| self.flight.seal(changes, tallies));
+        let batch = (changed || self.draft.says_something()).then(|| self.flight.seal(changes, tallies));
         self.desk.trim();
         let wake = self.wake();
-        self.outgoing.take(step, batch, wake)
+        self.draft.take(step, batch, wake)
     }
 
     /// When the next step is due.
     fn wake(&mut self) -> Timestamp {
         let more =
-            self.timers.has_late() || !self.stock.giving().is_empty() || !self.jobs.is_empty() || self.pending.is_any();
+            self.timers.has_late() || !self.stock.giving().is_empty() || !self.jobs.is_empty() || self.agenda.is_any();
         if more {
             return self.now;
         }
@@ -90,7 +90,7 @@ impl<R> Shard<R> {
             self.directory.next_pause_end(),
             self.flight.wake(self.now),
             self.slice_wake(),
-            self.kept.wake(),
+            self.retained.wake(),
             self.stock.wake(),
         ]
         .into_iter()

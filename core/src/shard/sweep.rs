@@ -23,7 +23,7 @@ impl<R> Shard<R> {
         );
         if !fits {
             let message = format!("{:?} does not apply to {:?}", sweep.action, sweep.matching);
-            return self.outgoing.answer(reply, Err(Refused::BadSettings(message)));
+            return self.draft.answer(reply, Err(Refused::BadSettings(message)));
         }
         if let SweepAction::Shift(shift @ Shift::In(_)) = &mut sweep.action {
             *shift = Shift::To(shift.apply(Timestamp::ZERO, self.now, from));

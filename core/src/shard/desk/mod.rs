@@ -143,7 +143,7 @@ impl Desk {
         slot
     }
 
-    /// Notes that a row changes in this step; says whether it is the first time.
+    /// A row changes in this step; says whether it is the first time.
     pub fn touch(&mut self, slot: Slot) -> bool {
         let first = !std::mem::replace(&mut self.row_mut(slot).touched, true);
         if first {

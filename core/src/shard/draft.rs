@@ -1,4 +1,4 @@
-//! What a step says to the outside, collected while everything happens. It leaves as the step's [`Output`].
+//! The output of a step while it takes shape: what it says to the outside as everything happens.
 
 use super::desk::Slot;
 use super::forward::Forward;
@@ -12,7 +12,7 @@ use crate::store::Batch;
 use crate::time::Timestamp;
 
 #[derive(Debug)]
-pub(super) struct Outgoing<R> {
+pub(super) struct Draft<R> {
     answers: Vec<(R, Reply)>,
     forwards: Vec<Forward>,
     rates: Vec<(Name, Option<Rate>)>,
@@ -26,9 +26,9 @@ pub(super) struct Outgoing<R> {
     told_mended: usize,
 }
 
-impl<R> Outgoing<R> {
-    pub fn new() -> Outgoing<R> {
-        Outgoing {
+impl<R> Draft<R> {
+    pub fn new() -> Draft<R> {
+        Draft {
             answers: Vec::new(),
             forwards: Vec::new(),
             rates: Vec::new(),
@@ -123,11 +123,11 @@ impl<R> Shard<R> {
             None => row.state.queue.as_ref(),
         };
         let (queue, task, key) = (queue.cloned(), row.key().clone(), row.group().cloned());
-        self.outgoing.events.push(Event { at: self.now, task, queue, key, what });
+        self.draft.events.push(Event { at: self.now, task, queue, key, what });
     }
 
     /// The counts that turned out to be wrong since the shard was opened.
     pub fn mended(&self) -> &[Mended] {
-        &self.outgoing.mended
+        &self.draft.mended
     }
 }
