@@ -59,6 +59,10 @@ fn parse(text: &str, secret: &[u8; 32]) -> Option<Lease> {
     let ([topic, id], rest) = rest.split_first_chunk::<2>()?;
     let (topic, rest) = rest.split_at_checked(usize::from(*topic))?;
     let (id, queue) = rest.split_at_checked(usize::from(*id))?;
+    // The first two lengths fit into a byte, and so into a name; nothing but this bounds the third.
+    if queue.len() > Name::MAX_BYTES {
+        return None;
+    }
     let text = |bytes| std::str::from_utf8(bytes).ok();
     Some(Lease { key: Key::new(text(topic)?, text(id)?, text(queue)?), token: u64::from_le_bytes(*token) })
 }
@@ -86,6 +90,14 @@ mod tests {
             let lease = Lease { key: Key::new(topic, id, queue), token: u64::MAX - 5 };
             assert_eq!(read(&text(&lease), &SECRET).ok(), Some(lease));
         }
+    }
+
+    #[test]
+    fn a_lease_with_a_queue_longer_than_any_name_is_refused() {
+        let mut vouched = [7_u64.to_le_bytes().as_slice(), &[255, 255]].concat();
+        vouched.resize(vouched.len() + 3 * Name::MAX_BYTES + 1, b'x');
+        let whole = [&check(&SECRET, &vouched)[..], &vouched].concat();
+        assert!(read(&URL_SAFE_NO_PAD.encode(whole), &SECRET).is_err());
     }
 
     #[test]
