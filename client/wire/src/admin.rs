@@ -9,13 +9,13 @@ use crate::object::objects;
 use crate::settings::{QueueSettings, TopicSettings};
 use crate::time::{Shift, Span, Time};
 
-/// A topic, its settings and how much it holds. A task that was broadcast counts once for each open delivery.
+/// A topic, its settings, and how much it holds. A broadcast task counts once for each open delivery.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct TopicInfo {
     /// Its name.
     pub name: String,
-    /// What it is told to do.
+    /// Its settings.
     pub settings: TopicSettings,
     /// Waiting for their time or for a consumer.
     pub waiting: u64,
@@ -25,22 +25,22 @@ pub struct TopicInfo {
     pub dead: u64,
     /// Finished and still kept.
     pub history: u64,
-    /// What happened to it since the server started, or since it was made.
+    /// What happened in it since the server started, or since it was created.
     #[serde(default)]
     pub happened: Happened,
 }
 
-/// Which topics or queues are listed.
+/// Which topics or queues to list.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::IntoParams))]
 #[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
 #[serde(deny_unknown_fields)]
 pub struct ListNames {
-    /// At most so many; without, 100.
+    /// The maximum number of entries. Default: 100.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", param(minimum = 1, maximum = 1000))]
     pub limit: Option<u32>,
-    /// Go on where the page before ended.
+    /// Continue where the previous page ended: its `next`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(
         feature = "openapi",
@@ -53,20 +53,20 @@ pub struct ListNames {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct TopicList {
-    /// In the order of their names.
+    /// Ordered by name.
     pub topics: Vec<TopicInfo>,
-    /// Where to go on; not there if that was all.
+    /// Where to continue; absent on the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
 }
 
-/// A queue, its settings and how much it holds.
+/// A queue, its settings, and how much it holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct QueueInfo {
     /// Its name.
     pub name: String,
-    /// What it is told to do.
+    /// Its settings.
     pub settings: QueueSettings,
     /// Waiting for a consumer.
     pub ready: u64,
@@ -74,14 +74,14 @@ pub struct QueueInfo {
     pub leased: u64,
     /// Dead letters.
     pub dead: u64,
-    /// Since when the delivery has been ready that was ready first. In a queue ordered by arrival: of those that are
-    /// first in line, one for each priority.
+    /// Since when the oldest ready delivery has been ready. In a queue ordered by arrival, only the first in line of each
+    /// priority is considered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oldest_ready: Option<Time>,
-    /// The server's part of the lateness: how long after they should have been deliveries were offered to consumers.
+    /// The server's part of the lateness: from when deliveries should have been offered to consumers until they were.
     #[serde(default)]
     pub offered_micros: Timing,
-    /// The consumers' part: how long after they were offered deliveries were handed over.
+    /// The consumers' part: from when deliveries were offered until they were handed over.
     #[serde(default)]
     pub taken_micros: Timing,
 }
@@ -90,13 +90,13 @@ pub struct QueueInfo {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Timing {
-    /// How many there were.
+    /// The number of deliveries.
     pub count: u64,
     /// The mean.
     pub mean: u64,
-    /// Half of them took at most this; one of few bounds, such as 1000, 2000, 5000.
+    /// Half of them took at most this long; rounded up to a coarse bound, such as 1000, 2000, or 5000.
     pub p50: u64,
-    /// 99 percent of them took at most this; the same.
+    /// 99 percent of them took at most this long; rounded up likewise.
     pub p99: u64,
 }
 
@@ -104,22 +104,22 @@ pub struct Timing {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct QueueList {
-    /// In the order of their names.
+    /// Ordered by name.
     pub queues: Vec<QueueInfo>,
-    /// Where to go on; not there if that was all.
+    /// Where to continue; absent on the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
 }
 
-/// For how long a queue is paused; without either, until it is resumed.
+/// For how long to pause a queue. With neither field, until it is resumed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(remote = "Self", deny_unknown_fields)]
 pub struct PauseQueue {
-    /// Until this instant.
+    /// Until this time.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     pub until: Option<Time>,
-    /// For so long.
+    /// For this duration.
     #[serde(default, rename = "for", skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     pub length: Option<Span>,
 }
@@ -128,22 +128,22 @@ pub struct PauseQueue {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Deleted {
-    /// How many tasks, deliveries, dead letters and finished tasks went with it.
+    /// How many tasks, deliveries, dead letters, and finished tasks were deleted with it.
     pub rows: u64,
 }
 
-/// How to move the tasks of a key. Exactly one of `at`, `delay` and `by`.
+/// How to move the tasks of a key. Exactly one of `at`, `delay`, and `by`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(remote = "Self", deny_unknown_fields)]
 pub struct ShiftKey {
-    /// To this instant.
+    /// The new due time.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     pub at: Option<Time>,
-    /// To so long from now.
+    /// The new due time, from now.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     pub delay: Option<Span>,
-    /// By so much, in either direction.
+    /// Move the due time by this much, in either direction.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     pub by: Option<Shift>,
     /// Only tasks of this topic.
@@ -157,18 +157,18 @@ pub struct ShiftKey {
         )
     )]
     pub topic: Option<String>,
-    /// Only count.
+    /// Only count, without changing anything.
     #[serde(default)]
     pub dry_run: bool,
 }
 
 /// Which dead letters or finished tasks to replay or purge. Dead letters need a filter, or `all`. Replaying the history
-/// needs a topic, and the history has no queues.
+/// needs a topic, and cannot be filtered by queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(remote = "Self", deny_unknown_fields)]
 pub struct Selection {
-    /// Only of this topic.
+    /// Only those of this topic.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     #[cfg_attr(
         feature = "openapi",
@@ -179,7 +179,7 @@ pub struct Selection {
         )
     )]
     pub topic: Option<String>,
-    /// Only of this queue.
+    /// Only those of this queue.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     #[cfg_attr(
         feature = "openapi",
@@ -190,51 +190,51 @@ pub struct Selection {
         )
     )]
     pub queue: Option<String>,
-    /// Only those that died or finished from this instant on.
+    /// Only those that died or finished at this time or later.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     pub from: Option<Time>,
-    /// Only those that died or finished before this instant.
+    /// Only those that died or finished before this time.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     pub until: Option<Time>,
-    /// Finished tasks: only those that ended so; without, only those that are done.
+    /// Finished tasks: only those with this ending. Default: those that are done.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     pub ending: Option<EndingChoice>,
-    /// Dead letters: really all of them. Needed if nothing else says which.
+    /// Dead letters: all of them. Required if there is no filter.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub all: bool,
-    /// Only count.
+    /// Only count, without changing anything.
     #[serde(default)]
     pub dry_run: bool,
 }
 
-/// Which endings are meant.
+/// An ending to select by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum EndingChoice {
-    /// What a consumer acknowledged.
+    /// Acknowledged by a consumer.
     Done,
-    /// What was cancelled.
+    /// Cancelled.
     Cancelled,
-    /// What went on to another topic as a dead letter.
+    /// Forwarded to another topic as a dead letter.
     Forwarded,
-    /// What was removed as a dead letter.
+    /// Removed as a dead letter.
     Purged,
-    /// However they ended.
+    /// Any ending.
     Any,
 }
 
-/// What a change to many tasks did.
+/// The result of a bulk change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Swept {
-    /// So many matched.
+    /// How many matched.
     pub matched: u64,
-    /// So many were changed, or would be if it were not a dry run.
+    /// How many were changed, or would be if this were not a dry run.
     pub changed: u64,
-    /// So many came too late.
+    /// For how many it was too late.
     pub too_late: u64,
-    /// So many stay what they are: their queue is full.
+    /// How many were left as they are because their queue is full.
     #[serde(default)]
     pub no_room: u64,
 }
@@ -259,10 +259,10 @@ pub enum Unit {
 pub struct Forecast {
     /// How long a slot is.
     pub unit: Unit,
-    /// The slots, the running one first.
+    /// The slots, starting with the current one.
     pub slots: Vec<ForecastSlot>,
-    /// Slots from here on are left out. For a token that is bound to topics their deliveries are counted when it asks, and
-    /// there were too many to look at.
+    /// Slots from here on are left out. For a token that is bound to topics, deliveries are counted on request, and there
+    /// were too many to count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted_until: Option<Time>,
 }
@@ -271,32 +271,32 @@ pub struct Forecast {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ForecastSlot {
-    /// Its beginning.
+    /// When it begins.
     pub from: Time,
     /// How many come due in it.
     pub due: u64,
 }
 
-/// How a server has been working since it started. A token that is bound to topics is told of these, and not of the
+/// How a server has performed since it started. A token that is bound to topics sees numbers for these only, and none for the
 /// server as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Stats {
     /// The version of the server.
     pub version: String,
-    /// The time by its clock.
+    /// The time on its clock.
     pub now: Time,
     /// When it started.
     pub started_at: Time,
-    /// How late deliveries were handed over, in microseconds after they were due, whether the server was slow or
-    /// nobody asked for them.
+    /// How late deliveries were handed over, in microseconds after they were due, including the time during which no consumer
+    /// asked for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lateness_micros: Option<Distribution>,
-    /// The server's part of it: from when they should have been until they were offered to consumers.
+    /// The server's part of it: from when deliveries should have been offered to consumers until they were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offered_micros: Option<Distribution>,
-    /// The consumers' part of it: from when they were offered until they were handed over. With a consumer waiting
-    /// that is as long as it takes to write it down.
+    /// The consumers' part of it: from when deliveries were offered until they were handed over. If a consumer is waiting,
+    /// this is the time of a commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub taken_micros: Option<Distribution>,
     /// How long it took to make a commit durable, in microseconds.
@@ -311,24 +311,24 @@ pub struct Stats {
     /// How many answers were given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answers: Option<u64>,
-    /// How many consumers wait.
+    /// How many consumers are waiting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting_consumers: Option<u64>,
-    /// How many requests wait to be looked at.
+    /// How many requests are waiting to be processed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting_requests: Option<u64>,
-    /// What happened to all topics together, those included that are deleted.
+    /// What happened in all topics together, including deleted ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub happened: Option<Happened>,
     /// How much there is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<Total>,
-    /// What happened to the 100 topics to which most has happened; of others, their own pages tell.
+    /// What happened in the 100 busiest topics; for others, ask for the topic itself.
     pub topics: BTreeMap<String, Happened>,
     /// How often a request was refused, by the code of the problem.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refusals: Option<BTreeMap<String, u64>>,
-    /// What the store takes, by what it is for.
+    /// How much memory and disk the store uses, by purpose.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub store: Option<StoreSize>,
 }
@@ -343,7 +343,7 @@ pub struct Total {
     pub queues: u64,
     /// Waiting for their time or for a consumer.
     pub waiting: u64,
-    /// Those of them that wait for a consumer.
+    /// Those of them that are waiting for a consumer.
     pub ready: u64,
     /// With a consumer.
     pub leased: u64,
@@ -353,21 +353,21 @@ pub struct Total {
     pub history: u64,
 }
 
-/// What a store takes of memory and disk, in bytes.
+/// How much memory and disk a store uses, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct StoreSize {
-    /// Of memory.
+    /// Memory.
     pub memory_bytes: u64,
-    /// Of disk.
+    /// Disk.
     pub disk_bytes: u64,
 }
 
-/// How often something happened to tasks of a topic.
+/// How often things happened to the tasks of a topic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Happened {
-    /// Tasks were taken in.
+    /// Tasks were scheduled.
     pub scheduled: u64,
     /// Tasks were moved.
     pub rescheduled: u64,
@@ -377,7 +377,7 @@ pub struct Happened {
     pub leased: u64,
     /// Deliveries were given back without having failed.
     pub released: u64,
-    /// Attempts failed, and another one comes.
+    /// Attempts failed, with another to follow.
     pub failed: u64,
     /// Deliveries were acknowledged.
     pub done: u64,
@@ -385,11 +385,11 @@ pub struct Happened {
     pub cancelled: u64,
     /// Deliveries became dead letters.
     pub dead: u64,
-    /// Dead letters and finished tasks were handed out again.
+    /// Dead letters and finished tasks were replayed.
     pub replayed: u64,
 }
 
-/// How the values of a measurement are spread.
+/// The distribution of a measurement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Distribution {
@@ -403,9 +403,9 @@ pub struct Distribution {
     pub p90: u64,
     /// 99 percent of them are at most this.
     pub p99: u64,
-    /// 999 of a thousand are at most this.
+    /// 99.9 percent of them are at most this.
     pub p999: u64,
-    /// The greatest of them.
+    /// The largest of them.
     pub max: u64,
 }
 

@@ -17,7 +17,7 @@ pub struct Event {
     pub topic: String,
     /// The task's id.
     pub id: String,
-    /// The queue, where there is one.
+    /// The queue, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<String>,
     /// The task's key.
@@ -26,7 +26,7 @@ pub struct Event {
     /// `leased`: the consumer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holder: Option<String>,
-    /// `leased`: how often it has been handed out.
+    /// `leased`: how many times it has been handed out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempt: Option<u32>,
     /// `scheduled`, `replaced`, `rescheduled`: when it is due. `released`, `failed`: when it is available

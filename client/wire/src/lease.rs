@@ -20,17 +20,17 @@ pub struct Reserve {
     /// From any of these queues.
     #[cfg_attr(feature = "openapi", schema(min_items = 1, max_items = 64))]
     pub queues: Vec<String>,
-    /// At most so many at once; without, one.
+    /// The maximum number of deliveries. Default: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 10000))]
     pub max: Option<u32>,
-    /// To work on each for so long; without, as long as its task or its queue gives.
+    /// How long to lease each delivery. Default: as long as its task or its queue says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<Span>,
-    /// Waiting so long for the first one; without, not at all. The server has a longest wait.
+    /// How long to wait for the first delivery. Default: not at all. The server limits the wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait: Option<Span>,
-    /// Under this name; without, `anonymous`.
+    /// The consumer's name. Default: `anonymous`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(
         feature = "openapi",
@@ -43,7 +43,7 @@ pub struct Reserve {
     pub consumer: Option<String>,
 }
 
-/// What a consumer gets: nothing if the time to wait was over.
+/// What a consumer receives; empty if the wait was over.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Deliveries {
@@ -51,7 +51,7 @@ pub struct Deliveries {
     pub deliveries: Vec<Delivery>,
 }
 
-/// A task in the hands of a consumer. One of `body`, `text` and `base64` is there, as it was handed in.
+/// A task that is handed to a consumer. It has one of `body`, `text`, and `base64`, depending on how it was sent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Delivery {
@@ -61,17 +61,17 @@ pub struct Delivery {
     pub id: String,
     /// The queue that hands it over.
     pub queue: String,
-    /// What to work on, if it was handed in as JSON.
+    /// The body, if it was sent as JSON.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<serde_json::Value>))]
     pub body: Option<Box<RawValue>>,
-    /// What to work on, if it was handed in as text.
+    /// The body, if it was sent as text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// What to work on, if it was handed in as bytes.
+    /// The body, if it was sent as bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base64: Option<Base64>,
-    /// What came along with it.
+    /// Its headers.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
     /// The task's key.
@@ -83,7 +83,7 @@ pub struct Delivery {
     /// The delivery's priority; lower is more urgent.
     #[cfg_attr(feature = "openapi", schema(value_type = u64, maximum = 4294967295_i64))]
     pub priority: u32,
-    /// How often it has been handed out from this queue, this time included.
+    /// How many times it has been handed out from this queue, including this time.
     pub attempt: u32,
     /// When it was scheduled.
     pub scheduled_at: Time,
@@ -91,12 +91,12 @@ pub struct Delivery {
     pub due: Time,
     /// When it became available, this time.
     pub fired_at: Time,
-    /// The right to work on it: pass it back as it is.
+    /// The lease: pass it back unchanged.
     pub lease: String,
-    /// When that right ends.
+    /// When the lease ends.
     pub until: Time,
-    /// How long it lasts in all, for clients whose clock differs from the server's: as long as was asked for, or less
-    /// if the task or its queue allow no more.
+    /// How long the lease lasts in total, for clients whose clock differs from the server's: as long as requested, or less
+    /// if the task or its queue does not allow that much.
     #[serde(default)]
     pub lease_time: Span,
 }
@@ -106,7 +106,7 @@ pub struct Delivery {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(remote = "Self", deny_unknown_fields)]
 pub struct Actions {
-    /// One for each delivery.
+    /// One action for each delivery.
     #[cfg_attr(feature = "openapi", schema(max_items = 10000))]
     pub actions: Vec<Action>,
 }
@@ -116,17 +116,17 @@ pub struct Actions {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(remote = "Self", deny_unknown_fields)]
 pub struct Action {
-    /// What.
+    /// What to do with it.
     #[serde(rename = "do")]
     pub what: Do,
-    /// The right to say so, as it came with the delivery.
+    /// The lease that came with the delivery.
     pub lease: String,
-    /// `release`: available again after so long, and the attempt does not count as a failure;
-    /// without, it failed and the retry policy says when. `extend`: so long from now; without, as
-    /// long as the task or its queue gives, and no longer than these allow.
+    /// `release`: make it available again after this time, without counting the attempt as a failure; if omitted,
+    /// the attempt has failed and the retry policy decides when. `extend`: the new length of the lease from now; if
+    /// omitted, as long as the task or its queue says. Limited to what these allow.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     pub after: Option<Span>,
-    /// `release`: from now on with this priority.
+    /// `release`: the new priority.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<u64>, maximum = 4294967295_i64))]
     pub priority: Option<u32>,
@@ -143,30 +143,30 @@ impl Action {
     }
 }
 
-/// What becomes of a delivery.
+/// What to do with a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Do {
     /// The work is done.
     Acknowledge,
-    /// The work is not done and somebody else may try.
+    /// The work is not done, and another consumer may try.
     Release,
-    /// The work cannot be done: it is a dead letter.
+    /// The work cannot be done: the delivery becomes a dead letter.
     Reject,
     /// The work takes longer.
     Extend,
 }
 
-/// What became of the [`Actions`], in their order.
+/// The results of the [`Actions`], in the same order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Settlements {
-    /// One for each action.
+    /// One result for each action.
     pub results: Vec<Answer<Settled>>,
 }
 
-/// What became of an [`Action`].
+/// The result of an [`Action`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Settled {
@@ -191,23 +191,23 @@ pub enum SettledOutcome {
     Released,
     /// It is a dead letter.
     Rejected,
-    /// Its lease ends later.
+    /// Its lease was extended.
     Extended,
 }
 
-/// An operator's word that ends a lease, whoever holds it.
+/// An operator's request to end a lease.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(remote = "Self", deny_unknown_fields)]
 pub struct Revoke {
-    /// Only if it is with this consumer.
+    /// Only if this consumer holds it.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     #[cfg_attr(
         feature = "openapi",
         schema(min_length = 1, max_length = 255, pattern = "^[^\\u0000-\\u0020\\u007f-\\u00a0]+$")
     )]
     pub holder: Option<String>,
-    /// Available again after so long, and the attempt does not count as a failure; without, it failed and the retry
+    /// Make it available again after this time, without counting the attempt as a failure; if omitted, it has failed and the retry
     /// policy says when, as if the lease had ended by itself.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     pub after: Option<Span>,

@@ -11,7 +11,7 @@ use crate::settings::Retry;
 use crate::standing::{Ending, Standing};
 use crate::time::{Span, Time};
 
-/// All that is known of a task. Bodies and headers are there if they were asked for.
+/// Everything known about a task. Bodies and headers are included on request.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct TaskInfo {
@@ -19,60 +19,60 @@ pub struct TaskInfo {
     pub topic: String,
     /// Its id.
     pub id: String,
-    /// The number of its row, by which it can be found too: its job id at the beanstalk door. Not there in the archive,
-    /// whose tasks have no rows any more.
+    /// Its number, by which it can also be found: its job id at the beanstalk door. Absent in the archive, whose tasks are no
+    /// longer in the store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub number: Option<u64>,
     /// Its key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// Its body, if it was handed in as JSON.
+    /// Its body, if it was sent as JSON.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<serde_json::Value>))]
     pub body: Option<Box<RawValue>>,
-    /// Its body, if it was handed in as text.
+    /// Its body, if it was sent as text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// Its body, if it was handed in as bytes.
+    /// Its body, if it was sent as bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base64: Option<Base64>,
-    /// What goes along with the body.
+    /// Its headers.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
-    /// What bindings look at.
+    /// Its routing key, which bindings match.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub routing_key: Option<String>,
-    /// How long after its due time it is worth handing over.
+    /// Its time to live, counted from its due time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl: Option<Span>,
     /// What happens when it fails, if that differs from the queue's settings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<Retry>,
-    /// How long a consumer may work on it if it does not say, if that differs from the queue's settings.
+    /// The length of a lease for consumers that do not ask for one, if it differs from the queue's settings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<Span>,
-    /// How long a lease on it lasts at most, if that is less than the queue allows.
+    /// The maximum length of a lease on it, if that is less than the queue allows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_lease: Option<Span>,
     /// When it was scheduled.
     pub scheduled_at: Time,
     /// When it is or was due.
     pub due: Time,
-    /// The queue, once it was handed out or given up there.
+    /// The queue, once it has been handed out or given up there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<String>,
     /// Where it stands.
     pub standing: Standing,
     /// Lower comes first.
     pub priority: u32,
-    /// How often it was handed out.
+    /// How many times it was handed out.
     pub attempts: u32,
     /// How many of the attempts failed.
     pub failures: u32,
-    /// What happened to it besides, if anything did.
+    /// What else happened to it, if anything.
     #[serde(default, skip_serializing_if = "Past::is_empty")]
     pub past: Past,
-    /// The first and the last of its attempts that did not end in the work being done, oldest first.
+    /// Its first and last unsuccessful attempts, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub log: Vec<Attempt>,
     /// Where its open deliveries stand, if it was broadcast. Empty in lists.
@@ -80,37 +80,37 @@ pub struct TaskInfo {
     pub deliveries: Vec<DeliveryInfo>,
 }
 
-/// All that is known of a delivery.
+/// Everything known about a delivery.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct DeliveryInfo {
-    /// The number of its row: its job id at the beanstalk door.
+    /// Its number: its job id at the beanstalk door.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub number: Option<u64>,
-    /// The queue, once it was handed out or given up there.
+    /// The queue, once it has been handed out or given up there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<String>,
     /// Where it stands.
     pub standing: Standing,
     /// Lower comes first.
     pub priority: u32,
-    /// How often it was handed out.
+    /// How many times it was handed out.
     pub attempts: u32,
     /// How many of the attempts failed.
     pub failures: u32,
-    /// What happened to it besides, if anything did.
+    /// What else happened to it, if anything.
     #[serde(default, skip_serializing_if = "Past::is_empty")]
     pub past: Past,
-    /// The first and the last of its attempts that did not end in the work being done, oldest first.
+    /// Its first and last unsuccessful attempts, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub log: Vec<Attempt>,
 }
 
-/// An attempt that did not end in the work being done.
+/// An unsuccessful attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Attempt {
-    /// Which one it was; after a replay they count from one again.
+    /// Which attempt it was; counting restarts at one after a replay.
     pub attempt: u32,
     /// When it ended.
     pub at: Time,
@@ -118,44 +118,44 @@ pub struct Attempt {
     pub consumer: String,
     /// How it ended.
     pub undone: Undone,
-    /// The beginning of what was said about it.
+    /// The beginning of the note.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
-/// How an attempt ended, if the work was not done.
+/// How an unsuccessful attempt ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Undone {
     /// Its consumer gave it back to be retried.
     Failed,
-    /// Its lease ended without a word.
+    /// Its lease ended without an answer.
     Lapsed,
-    /// Its consumer gave it back for a time of its choice. That is no failure.
+    /// Its consumer gave it back for a time of its choice. This is not a failure.
     Released,
     /// Its consumer said that the work cannot be done.
     Rejected,
     /// An operator ended its lease.
     Revoked,
-    /// The connection of its consumer was gone.
+    /// Its consumer's connection was lost.
     Abandoned,
 }
 
-/// What happened to a task or a delivery besides the attempts that count now.
+/// What happened to a task or a delivery apart from its current attempts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(default)]
 pub struct Past {
-    /// How often it was handed out before its attempts were counted from zero again.
+    /// How many times it was handed out before its attempts were reset.
     pub attempts: u32,
     /// How many of those attempts failed.
     pub failures: u32,
-    /// How often its consumer gave it back.
+    /// How many times a consumer gave it back.
     pub releases: u32,
-    /// How often its consumer said that the work cannot be done.
+    /// How many times a consumer rejected it.
     pub rejections: u32,
-    /// How often it was called back: as a dead letter, as finished, or before its time.
+    /// How many times it was replayed, as a dead letter or as a finished task, or made due early.
     pub replays: u32,
 }
 
@@ -166,14 +166,14 @@ impl Past {
     }
 }
 
-/// What to list, as the query of `GET /v1/tasks`, `/v1/dead`, `/v1/history` and `/v1/keys/{key}`. Not every
-/// filter fits every list; one that does not is refused.
+/// What to list, as the query of `GET /v1/tasks`, `/v1/dead`, `/v1/history`, and `/v1/keys/{key}`. A filter that does not
+/// apply to a list is refused.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::IntoParams))]
 #[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
 #[serde(deny_unknown_fields)]
 pub struct List {
-    /// Only of this topic.
+    /// Only those of this topic.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(
         feature = "openapi",
@@ -184,7 +184,7 @@ pub struct List {
         )
     )]
     pub topic: Option<String>,
-    /// Dead letters and finished tasks: only of this queue.
+    /// Dead letters and finished tasks: only those of this queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(
         feature = "openapi",
@@ -195,40 +195,40 @@ pub struct List {
         )
     )]
     pub queue: Option<String>,
-    /// Dead letters and finished tasks: only with this key.
+    /// Dead letters and finished tasks: only those with this key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(
         feature = "openapi",
         param(min_length = 1, max_length = 255, pattern = "^[^\\u0000-\\u0020\\u007f-\\u00a0]+$")
     )]
     pub key: Option<String>,
-    /// Dead letters: only those that died of this: `rejected`, `out-of-attempts`, `expired`, `pushed-out` or `unrouted`.
+    /// Dead letters: only those with this reason: `rejected`, `out-of-attempts`, `expired`, `pushed-out` or `unrouted`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Finished tasks: only those that finished so.
+    /// Finished tasks: only those with this ending.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ending: Option<Ending>,
-    /// Dead letters and finished tasks: which come first; without, the latest. Those of a key stand in the order in
-    /// which they were scheduled.
+    /// Dead letters and finished tasks: which come first. Default: the latest. With a key, they are in the order in which
+    /// they were scheduled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first: Option<First>,
-    /// Tasks: only in this state. Tasks of a key: which of them.
+    /// Only those in this state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<ListState>,
-    /// From this instant on: when they come due, died or finished.
+    /// Only those that come due, died, or finished at this time or later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<Time>,
-    /// Up to before this instant.
+    /// Only those before this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Time>,
-    /// At most so many; without, 100.
+    /// The maximum number of entries. Default: 100.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", param(minimum = 1, maximum = 1000))]
     pub limit: Option<u32>,
-    /// Go on where the page before ended.
+    /// Continue where the previous page ended: its `next`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
-    /// Whether bodies and headers come along; without, they do not.
+    /// Whether to include bodies and headers. Default: no.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bodies: Option<bool>,
 }
@@ -268,9 +268,9 @@ pub enum ListState {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Page {
-    /// The tasks, maybe fewer than asked for even if there are more.
+    /// The tasks; there may be fewer than requested even if there are more.
     pub tasks: Vec<TaskInfo>,
-    /// Where to go on; not there if that was all.
+    /// Where to continue; absent on the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
 }

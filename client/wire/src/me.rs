@@ -4,20 +4,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::time::Time;
 
-/// What a token is good for.
+/// What a token allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Schedules tasks; cancels, moves and looks at them.
+    /// Schedule tasks; cancel, move, and look at them.
     Produce,
-    /// Reserves deliveries and settles them.
+    /// Reserve deliveries and settle them.
     Consume,
-    /// Looks at everything and changes nothing.
+    /// Look at everything, change nothing.
     View,
-    /// Looks at everything; pauses, resumes, replays, purges, cancels and moves.
+    /// Look at everything; pause, resume, replay, purge, cancel, and move.
     Operate,
-    /// May do everything: settings and deletion too.
+    /// Everything, including settings and deletion.
     Admin,
 }
 
@@ -34,18 +34,18 @@ impl Role {
     }
 }
 
-/// Who is asking and what they may do, and whom they ask. Where no token is needed, everybody may do everything.
+/// Who the caller is and what they may do, and which server this is. If no token is needed, everyone may do everything.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Me {
-    /// The name of the token, as it stands in logs.
+    /// The name of the token, as it appears in logs.
     pub name: String,
-    /// What it is good for.
+    /// What it allows.
     pub roles: Vec<Role>,
-    /// For which topics and queues: patterns in which `*` stands for any characters.
+    /// The topics and queues it covers: patterns in which `*` stands for any characters.
     pub topics: Vec<String>,
     /// The version of the server.
     pub version: String,
-    /// The time by the server's clock.
+    /// The time on the server's clock.
     pub now: Time,
 }

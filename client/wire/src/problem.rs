@@ -16,14 +16,14 @@ pub struct Problem {
     pub kind: String,
     /// The code in words.
     pub title: String,
-    /// The HTTP status, also inside of a batch.
+    /// The HTTP status, also within a batch.
     pub status: u16,
-    /// A word for programs: it never changes its meaning. `outcome-unknown` says that the request may have been carried
-    /// out; after any other of Punctual's words nothing was done.
+    /// A code for programs, whose meaning never changes. `outcome-unknown` means that the request may have been carried
+    /// out; after any other of Punctual's codes, nothing was done.
     pub code: String,
-    /// What is wrong here, and what to do.
+    /// What is wrong, and what to do about it.
     pub detail: String,
-    /// Where the task or delivery stands, if that is what the request ran against.
+    /// Where the task or delivery stands, if that is why the request was refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub standing: Option<Standing>,
     /// How long to wait before trying again, if that helps.
@@ -56,7 +56,7 @@ impl fmt::Display for Problem {
 
 impl std::error::Error for Problem {}
 
-/// The answer to one of several requests that came together.
+/// The answer to one request of a batch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(untagged)]

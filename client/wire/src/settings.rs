@@ -10,23 +10,23 @@ use crate::time::{Span, Time};
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(remote = "Self", deny_unknown_fields, default)]
 pub struct TopicSettings {
-    /// Who to tell when something is wrong with its tasks.
+    /// Whom to contact about its tasks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
-    /// The queues it feeds; without, one queue of the topic's name.
+    /// The queues it feeds. Default: one queue with the topic's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub feeds: Option<Vec<Binding>>,
     /// How long finished tasks are kept; zero keeps none. Default: a day.
     pub history: Span,
-    /// Whether scheduling is refused. Default: no.
+    /// Whether new tasks are refused. Default: no.
     pub paused: bool,
-    /// How many tasks it takes in a second; what comes above is refused.
+    /// How many tasks a second it accepts; more are refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
-    /// The priority of tasks that name none; lower comes first. Default: 65536.
+    /// The priority of tasks that do not set one; lower comes first. Default: 65536.
     #[cfg_attr(feature = "openapi", schema(value_type = u64, maximum = 4294967295_i64))]
     pub priority: u32,
-    /// The time to live of tasks that name none.
+    /// The time to live of tasks that do not set one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ttl: Option<Span>,
 }
@@ -60,8 +60,8 @@ pub struct Binding {
         )
     )]
     pub queue: String,
-    /// Which routing keys go there: words with dots between them, `*` for one word, `#` for any
-    /// number; without, all tasks.
+    /// Which routing keys go there: words separated by dots, `*` for one word, `#` for any
+    /// number of words. Default: all tasks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
 }
@@ -71,21 +71,21 @@ pub struct Binding {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(remote = "Self", deny_unknown_fields, default)]
 pub struct QueueSettings {
-    /// How long a consumer may work on a delivery if it does not say. Default: 30 seconds.
+    /// The length of a lease for consumers that do not ask for one. Default: 30 seconds.
     pub lease: Span,
-    /// How long a lease lasts at most, from when it is granted or extended; a longer one that is asked for is cut.
+    /// The maximum length of a lease, from when it is granted or extended; longer requests are cut.
     /// Default: 12 hours, or `lease` if that is longer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_lease: Option<Span>,
     /// What happens to deliveries that fail, unless their task says otherwise.
     pub retry: Retry,
-    /// How many ready deliveries it holds.
+    /// How many ready deliveries it can hold.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 9007199254740990_i64))]
     pub max_length: Option<u64>,
-    /// What gives way when it holds more.
+    /// What gives way when it is full.
     pub overflow: Overflow,
-    /// The topic to which dead letters go on; without, they stay here.
+    /// The topic to forward dead letters to. Default: they stay here.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(
         feature = "openapi",
@@ -96,15 +96,15 @@ pub struct QueueSettings {
         )
     )]
     pub dead_letter: Option<String>,
-    /// How long dead letters are kept; without, until a person removes them.
+    /// How long dead letters are kept. Default: until someone removes them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dead_retention: Option<Span>,
-    /// Whether nothing is handed out, until it is resumed or until the time below. Default: no.
+    /// Whether it hands out nothing, until it is resumed or until `paused_until`. Default: no.
     pub paused: bool,
-    /// Until when nothing is handed out: a time to come. It does not go with `paused: false`.
+    /// Until when it hands out nothing: a time in the future. It cannot be combined with `paused: false`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paused_until: Option<Time>,
-    /// How many deliveries it hands out in a second; what comes above waits.
+    /// How many deliveries a second it hands out; more have to wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
     /// Which of several deliveries of the same priority comes first. Default: due.
@@ -135,10 +135,10 @@ impl Default for QueueSettings {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Order {
-    /// The one whose time came first; at equal times the one that was taken in first.
+    /// The one that came due first; at equal times, the one that was accepted first.
     #[default]
     Due,
-    /// The one that was taken in first, whenever its time came.
+    /// The one that was accepted first, whenever it came due.
     Arrival,
 }
 
@@ -149,15 +149,15 @@ impl Order {
     }
 }
 
-/// What gives way to what is new when a queue is full. What is replayed finds no room then, whatever it is.
+/// What gives way to new deliveries when a queue is full. Replayed ones find no room then, whatever this says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Overflow {
-    /// The newcomer: refused if it is due at once, a dead letter if it comes due later.
+    /// The new delivery: refused if it is due at once, a dead letter if it comes due later.
     #[default]
     Refuse,
-    /// The oldest of the least urgent, as a dead letter.
+    /// The oldest of the least urgent deliveries, which becomes a dead letter.
     DropOldest,
 }
 
@@ -166,12 +166,12 @@ pub enum Overflow {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(remote = "Self", deny_unknown_fields, default)]
 pub struct Retry {
-    /// How many attempts may fail before it is a dead letter; zero means any number. Default: 5.
+    /// How many attempts may fail before it becomes a dead letter; zero means any number. Default: 5.
     #[cfg_attr(feature = "openapi", schema(value_type = u64, maximum = 4294967295_i64))]
     pub attempts: u32,
-    /// How long to wait before the next one.
+    /// How long to wait before the next attempt.
     pub backoff: Backoff,
-    /// By how much of itself, in percent, the wait may grow at random. Default: 10.
+    /// The maximum random extension of the wait, in percent. Default: 10.
     #[cfg_attr(feature = "openapi", schema(maximum = 100))]
     pub jitter_percent: u8,
 }
@@ -182,15 +182,15 @@ impl Default for Retry {
     }
 }
 
-/// The wait before the next attempt: twice as long after each failure, up to the longest. The same
-/// number twice is a wait that does not grow.
+/// The wait before the next attempt: it doubles after each failure, up to the longest. If both are equal,
+/// the wait does not grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(remote = "Self", deny_unknown_fields, default)]
 pub struct Backoff {
-    /// After the first failure. Default: a second.
+    /// The wait after the first failure. Default: a second.
     pub first: Span,
-    /// At most so long. Default: an hour.
+    /// The longest wait. Default: an hour.
     pub longest: Span,
 }
 
@@ -205,10 +205,10 @@ impl Default for Backoff {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(remote = "Self", deny_unknown_fields)]
 pub struct Rate {
-    /// So often in a second, in the long run.
+    /// How often per second, in the long run.
     #[cfg_attr(feature = "openapi", schema(value_type = u64, minimum = 1, maximum = 4294967295_i64))]
     pub per_second: u32,
-    /// So often at once after a quiet time; without, as often as in a second.
+    /// How often at once after a quiet period. Default: as often as per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<u64>, minimum = 1, maximum = 4294967295_i64))]
     pub burst: Option<u32>,

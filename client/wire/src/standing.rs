@@ -9,12 +9,12 @@ use crate::time::Time;
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum Standing {
-    /// It waits for its time.
+    /// It is waiting for its time.
     Scheduled {
         /// When it comes due (again).
         at: Time,
     },
-    /// It waits for a consumer.
+    /// It is waiting for a consumer.
     Ready {
         /// Since when.
         since: Time,
@@ -48,7 +48,7 @@ pub enum Standing {
         reason: String,
         /// Since when.
         at: Time,
-        /// What the consumer said, or the topic it should have gone on to.
+        /// The consumer's note, or the topic it should have been forwarded to.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         note: Option<String>,
     },
@@ -63,8 +63,8 @@ pub enum Ending {
     Done,
     /// It was cancelled.
     Cancelled,
-    /// As a dead letter it went on to another topic.
+    /// It was forwarded to another topic as a dead letter.
     Forwarded,
-    /// As a dead letter it was removed.
+    /// It was removed as a dead letter.
     Purged,
 }

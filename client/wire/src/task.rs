@@ -13,13 +13,13 @@ use crate::settings::Retry;
 use crate::standing::Standing;
 use crate::time::{Shift, Span, Time};
 
-/// A task to schedule. At most one of `body`, `text` and `base64`, at most one of `delay` and `at`;
-/// without the latter it is due at once.
+/// A task to schedule. At most one of `body`, `text`, and `base64`, and at most one of `delay` and `at`;
+/// with neither of the latter it is due at once.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(remote = "Self", deny_unknown_fields)]
 pub struct NewTask {
-    /// Where it is scheduled: 1 to 255 bytes of visible characters.
+    /// Its topic: 1 to 255 bytes of visible characters.
     #[cfg_attr(
         feature = "openapi",
         schema(
@@ -29,7 +29,7 @@ pub struct NewTask {
         )
     )]
     pub topic: String,
-    /// Its id within the topic; without, one is made up. The same topic and id again is the same task.
+    /// Its id within the topic; generated if omitted. The same topic and id again is the same task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(
         feature = "openapi",
@@ -40,26 +40,26 @@ pub struct NewTask {
         )
     )]
     pub id: Option<String>,
-    /// So long from now.
+    /// Due this long from now.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     pub delay: Option<Span>,
-    /// At this instant; what lies in the past is due at once.
+    /// Due at this time; a time in the past means at once.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     pub at: Option<Time>,
-    /// What is handed to the consumer, as any JSON; it comes back as it was.
+    /// The body, as any JSON; it comes back unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<serde_json::Value>))]
     pub body: Option<Box<RawValue>>,
-    /// The same as plain text.
+    /// The body as plain text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// The same as bytes.
+    /// The body as bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base64: Option<Base64>,
-    /// What is handed over along with it.
+    /// Headers that are handed over with the body.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
-    /// What it can be found by together with others: a user, an order.
+    /// A key by which to find it together with others: a user, an order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(
         feature = "openapi",
@@ -70,7 +70,7 @@ pub struct NewTask {
         )
     )]
     pub key: Option<String>,
-    /// What the topic's bindings look at.
+    /// The routing key that the topic's bindings match.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(
         feature = "openapi",
@@ -81,45 +81,44 @@ pub struct NewTask {
         )
     )]
     pub routing_key: Option<String>,
-    /// Lower comes first; without, the topic's.
+    /// Its priority; lower comes first. Default: the topic's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<u64>, maximum = 4294967295_i64))]
     pub priority: Option<u32>,
-    /// How long after its due time it is worth handing over; without, the topic's.
+    /// Its time to live, counted from its due time. Default: the topic's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl: Option<Span>,
-    /// What happens when it fails; without, the queue's.
+    /// Its retry policy. Default: the queue's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<Retry>,
-    /// How long a consumer may work on it if it does not say; without, as long as the queue gives.
+    /// The length of a lease for consumers that do not ask for one. Default: the queue's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<Span>,
-    /// How long a lease on it lasts at most, whoever asks for more; without, or if that is less, as long as the queue
-    /// allows.
+    /// The maximum length of a lease on it. Default: the queue's, which also applies if it is shorter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_lease: Option<Span>,
-    /// Whether a task of the same id that was not handed out yet, or is finished, gives way to this one.
+    /// Whether to replace a task with the same id that has not been handed out yet, or is finished.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub replace: bool,
 }
 
-/// What became of a task that was handed in.
+/// The result of scheduling a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Scheduled {
     /// Its topic.
     pub topic: String,
-    /// Its id, made up if none was given.
+    /// Its id, generated if none was given.
     pub id: String,
     /// What happened.
     pub outcome: ScheduleOutcome,
-    /// When it is due, if it is new or took the place of another.
+    /// When it is due, if it is new or replaced another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<Time>,
-    /// Where the task of this id stands, if there was one already.
+    /// Where the existing task stands, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub standing: Option<Standing>,
-    /// How to go on if this is not what was wanted, in words; if there was one already.
+    /// If there was one already: how to proceed if this is not what you wanted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
@@ -131,13 +130,13 @@ pub struct Scheduled {
 pub enum ScheduleOutcome {
     /// The task is new.
     Created,
-    /// It took the place of one that had not been handed out, or was finished.
+    /// It replaced one that had not been handed out, or was finished.
     Replaced,
-    /// There is a task of this id; nothing was changed.
+    /// There already is a task with this id; nothing was changed.
     Existed,
 }
 
-/// Tasks to schedule together; each is answered by itself.
+/// Tasks to schedule together; each is answered individually.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(remote = "Self", deny_unknown_fields)]
@@ -147,15 +146,15 @@ pub struct Batch {
     pub tasks: Vec<NewTask>,
 }
 
-/// What became of the tasks of a [`Batch`], in their order.
+/// The results for the tasks of a [`Batch`], in the same order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct BatchResults {
-    /// One for each task.
+    /// One result for each task.
     pub results: Vec<Answer<Scheduled>>,
 }
 
-/// What became of a cancellation that was not too late.
+/// The result of a cancellation that was not too late.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Cancelled {
@@ -174,41 +173,41 @@ pub struct Cancelled {
 pub enum CancelOutcome {
     /// It is cancelled and will never be handed over.
     Cancelled,
-    /// It had been cancelled before: whoever asks again, because the answer was lost, may be sure.
+    /// It had been cancelled before, as when a request is repeated because its answer was lost.
     WasCancelled,
 }
 
-/// What to change about a task. At most one of `at`, `delay` and `by`, at most one of `body`, `text` and `base64`.
+/// What to change about a task. At most one of `at`, `delay`, and `by`, and at most one of `body`, `text`, and `base64`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(remote = "Self", deny_unknown_fields)]
 pub struct Reschedule {
-    /// To this instant.
+    /// The new due time.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     pub at: Option<Time>,
-    /// To so long from now.
+    /// The new due time, from now.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     pub delay: Option<Span>,
-    /// By so much, in either direction. Unlike the others this must not be repeated when an answer was lost.
+    /// Move the due time by this much, in either direction. Unlike the others, this must not be repeated if its answer was lost.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     pub by: Option<Shift>,
-    /// To this priority.
+    /// The new priority.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<u64>, maximum = 4294967295_i64))]
     pub priority: Option<u32>,
-    /// To this body, as any JSON.
+    /// The new body, as any JSON.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<serde_json::Value>))]
     pub body: Option<Box<RawValue>>,
-    /// The same as plain text.
+    /// The body as plain text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// The same as bytes.
+    /// The body as bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base64: Option<Base64>,
 }
 
-/// What became of a change that was not too late.
+/// The result of a change that was not too late.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Rescheduled {
@@ -220,11 +219,11 @@ pub struct Rescheduled {
     pub due: Time,
 }
 
-/// What became of a dead letter or a finished task that was handed out again.
+/// The result of replaying a dead letter or a finished task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Replayed {
-    /// Where it stands now. Into a full queue nothing is replayed, whatever gives way there to what is new.
+    /// Where it stands now. Nothing is replayed into a full queue, whatever its overflow setting.
     pub standing: Standing,
 }
 

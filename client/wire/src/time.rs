@@ -11,8 +11,8 @@ use crate::rfc3339;
 
 /// An instant: milliseconds since 1970.
 ///
-/// Comes in as RFC 3339 (`"2026-12-24T18:00:00Z"`) or as a number of milliseconds; goes out as RFC
-/// 3339, or beyond the year 9999, where that ends, as a number.
+/// Accepted as RFC 3339 (`"2026-12-24T18:00:00Z"`) or as a number of milliseconds; written as RFC
+/// 3339, or as a number beyond the year 9999, where RFC 3339 ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(pub u64);
 
@@ -113,10 +113,10 @@ impl<'de> Deserialize<'de> for Time {
     }
 }
 
-/// A length of time in milliseconds.
+/// A duration in milliseconds.
 ///
-/// Comes in as `"15m"`, `"1h30m"` or `"250ms"`, or as a number of milliseconds; goes out as text. A text without a unit
-/// is refused: who writes `15` rarely means milliseconds.
+/// Accepted as `"15m"`, `"1h30m"`, or `"250ms"`, or as a number of milliseconds; written as text. A text without a unit
+/// is refused: `"15"` rarely means milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span(pub u64);
 
@@ -235,7 +235,7 @@ impl<'de> Deserialize<'de> for Span {
     }
 }
 
-/// A length of time in either direction: `"-2h"`, `"15m"`, or a number of milliseconds.
+/// A duration in either direction: `"-2h"`, `"15m"`, or a number of milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Shift(pub i64);
 

@@ -16,7 +16,7 @@ use crate::routes::{dead, events, history, keys, leases, look, numbers, queues, 
 #[openapi(
     info(
         title = "Punctual",
-        description = "Hand it a task and a time; at that time it hands the task to your consumer, and keeps handing it over until the consumer says that it is done.",
+        description = "A durable delay queue. Give it a task and a time: when the time comes, it delivers the task to your consumer, and redelivers it until the consumer acknowledges it.",
         license(name = "MIT")
     ),
     paths(
@@ -97,7 +97,7 @@ pub fn document(version: &str) -> &'static str {
                 }
             }
         }
-        let here = ServerBuilder::new().url("/").description(Some("Where this document was found."));
+        let here = ServerBuilder::new().url("/").description(Some("The server that this document came from."));
         document.servers = Some(vec![here.build()]);
         let token = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
         components.add_security_scheme(TOKEN, token);

@@ -14,9 +14,9 @@ use crate::fault::{Code, Fault};
 use crate::gate::Caller;
 use crate::input::{JsonBody, Query, maybe_name};
 
-/// List dead letters by when they died, the latest first.
+/// List dead letters by when they died, latest first.
 #[utoipa::path(get, operation_id = "list_dead", path = "/v1/dead", tag = "dead letters", params(wire::List),
-    responses((status = 200, description = "A page of them.", body = wire::Page)))]
+    responses((status = 200, description = "A page of the list.", body = wire::Page)))]
 pub(crate) async fn list(
     State(app): State<Shared>,
     caller: Caller,
@@ -79,18 +79,18 @@ impl Chosen {
     }
 }
 
-/// Hand dead letters out again.
+/// Replay dead letters.
 #[utoipa::path(post, operation_id = "replay_dead", path = "/v1/dead/replay", tag = "dead letters", request_body = wire::Selection,
-    responses((status = 200, description = "How many there were.", body = wire::Swept)))]
+    responses((status = 200, description = "How many matched and were changed.", body = wire::Swept)))]
 pub(crate) async fn replay(State(app): State<Shared>, caller: Caller, body: JsonBody) -> Result<Response, Fault> {
     let chosen = Chosen::by(&caller, &body)?;
     chosen.audit(&caller, "replay-dead");
     Ok(swept(app.handle.sweep(chosen.sweep(&caller, SweepAction::Replay)).await?))
 }
 
-/// Remove dead letters.
+/// Purge dead letters.
 #[utoipa::path(post, operation_id = "purge_dead", path = "/v1/dead/purge", tag = "dead letters", request_body = wire::Selection,
-    responses((status = 200, description = "How many there were.", body = wire::Swept)))]
+    responses((status = 200, description = "How many matched and were changed.", body = wire::Swept)))]
 pub(crate) async fn purge(State(app): State<Shared>, caller: Caller, body: JsonBody) -> Result<Response, Fault> {
     let chosen = Chosen::by(&caller, &body)?;
     chosen.audit(&caller, "purge-dead");

@@ -79,10 +79,10 @@ impl Filter {
     }
 }
 
-/// Follow what happens, from now on. A reader that is too slow is told how many rounds it missed by an event
-/// `missed`. When the token is revoked or changed, the stream ends.
+/// Follow what happens from now on. A reader that is too slow gets an event `missed` with the number of rounds it
+/// missed. The stream ends when the token is revoked or changed.
 #[utoipa::path(get, operation_id = "follow_events", path = "/v1/events", tag = "numbers", params(Filter),
-    responses((status = 200, description = "Server-sent events: each has the name of what happened, and an Event as data.",
+    responses((status = 200, description = "Server-sent events, each named after what happened, with an Event as its data.",
         content_type = "text/event-stream", body = String)))]
 pub(crate) async fn follow(
     State(app): State<Shared>,

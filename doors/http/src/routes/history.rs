@@ -14,9 +14,9 @@ use crate::gate::Caller;
 use crate::input::{JsonBody, Query, name};
 use crate::translate;
 
-/// List finished tasks by when they finished, the latest first.
+/// List finished tasks by when they finished, latest first.
 #[utoipa::path(get, operation_id = "list_history", path = "/v1/history", tag = "history", params(wire::List),
-    responses((status = 200, description = "A page of them.", body = wire::Page)))]
+    responses((status = 200, description = "A page of the list.", body = wire::Page)))]
 pub(crate) async fn list(
     State(app): State<Shared>,
     caller: Caller,
@@ -34,9 +34,9 @@ pub(crate) async fn list(
     turn_page(&app, &caller, kept(Kept { ending, ..Kept::history() }, &query)?, &query).await
 }
 
-/// Hand a topic's finished tasks out again: those that are done, unless another ending is named.
+/// Replay a topic's finished tasks: those that are done, unless you name another ending.
 #[utoipa::path(post, operation_id = "replay_history", path = "/v1/history/replay", tag = "history", request_body = wire::Selection,
-    responses((status = 200, description = "How many there were.", body = wire::Swept)))]
+    responses((status = 200, description = "How many matched and were changed.", body = wire::Swept)))]
 pub(crate) async fn replay(State(app): State<Shared>, caller: Caller, body: JsonBody) -> Result<Response, Fault> {
     let wire::Selection { topic, queue, from, until, ending, all, dry_run } = body.parse()?;
     if queue.is_some() {

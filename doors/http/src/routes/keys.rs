@@ -26,7 +26,7 @@ pub(super) fn swept(swept: Swept) -> Response {
 /// List the tasks of a key, in the order in which they were scheduled.
 #[utoipa::path(get, operation_id = "list_key", path = "/v1/keys/{key}", tag = "keys",
     params(("key" = wire::Name, Path, description = "The key."), wire::List),
-    responses((status = 200, description = "A page of them.", body = wire::Page)))]
+    responses((status = 200, description = "A page of the list.", body = wire::Page)))]
 pub(crate) async fn list(
     State(app): State<Shared>,
     caller: Caller,
@@ -67,10 +67,10 @@ pub(crate) struct Which {
     dry_run: bool,
 }
 
-/// Cancel all tasks of a key that are not too late.
+/// Cancel all tasks of a key for which it is not too late.
 #[utoipa::path(delete, operation_id = "cancel_key", path = "/v1/keys/{key}", tag = "keys",
     params(("key" = wire::Name, Path, description = "The key."), Which),
-    responses((status = 200, description = "How many there were.", body = wire::Swept)))]
+    responses((status = 200, description = "How many matched and were changed.", body = wire::Swept)))]
 pub(crate) async fn cancel(
     State(app): State<Shared>,
     caller: Caller,
@@ -84,10 +84,10 @@ pub(crate) async fn cancel(
     Ok(swept(app.handle.sweep(sweep).await?))
 }
 
-/// Move the due times of all tasks of a key that are not too late.
+/// Move the due times of all tasks of a key for which it is not too late.
 #[utoipa::path(patch, operation_id = "shift_key", path = "/v1/keys/{key}", tag = "keys", request_body = wire::ShiftKey,
     params(("key" = wire::Name, Path, description = "The key.")),
-    responses((status = 200, description = "How many there were.", body = wire::Swept)))]
+    responses((status = 200, description = "How many matched and were changed.", body = wire::Swept)))]
 pub(crate) async fn shift(
     State(app): State<Shared>,
     caller: Caller,

@@ -20,10 +20,10 @@ const QUEUES: usize = 64;
 /// The name of a consumer that gives none.
 const ANONYMOUS: &str = "anonymous";
 
-/// Take deliveries from queues, waiting for the first one if told to. Deliveries whose answer is
-/// lost on its way come back when their leases end.
+/// Take deliveries from queues, optionally waiting for the first one. If the answer is lost on its way, the
+/// deliveries become available again when their leases end.
 #[utoipa::path(post, operation_id = "reserve", path = "/v1/reserve", tag = "consumers", request_body = wire::Reserve,
-    responses((status = 200, description = "Deliveries, or none when the time to wait was over.", body = wire::Deliveries)))]
+    responses((status = 200, description = "The deliveries; none if the wait was over.", body = wire::Deliveries)))]
 pub(crate) async fn reserve(State(app): State<Shared>, caller: Caller, body: JsonBody) -> Result<Response, Fault> {
     let asked: wire::Reserve = body.parse()?;
     if asked.queues.is_empty() || asked.queues.len() > QUEUES {
@@ -62,9 +62,9 @@ pub(crate) async fn reserve(State(app): State<Shared>, caller: Caller, body: Jso
     Ok(build_json(StatusCode::OK, hold, move || deliveries(&taken, about, &app.secret)).await)
 }
 
-/// Say what became of deliveries: acknowledge, release, reject or extend each. Each is answered by itself.
+/// Settle deliveries: acknowledge, release, reject, or extend each. Each is answered individually.
 #[utoipa::path(post, operation_id = "settle", path = "/v1/leases", tag = "consumers", request_body = wire::Actions,
-    responses((status = 200, description = "What became of each.", body = wire::Settlements)))]
+    responses((status = 200, description = "One result for each, in the same order.", body = wire::Settlements)))]
 pub(crate) async fn settle(State(app): State<Shared>, caller: Caller, body: JsonBody) -> Result<Response, Fault> {
     // Whoever holds a lease got it for a queue that they may consume.
     caller.needs(Role::Consume, None)?;

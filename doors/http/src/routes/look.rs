@@ -35,9 +35,9 @@ pub(crate) struct Wanted {
     slots: Option<u32>,
 }
 
-/// See how many deliveries come due in each of the next minutes, hours or days, of the topics that the token is for.
+/// Count the deliveries that come due in each of the next minutes, hours, or days, for the topics that the token covers.
 #[utoipa::path(get, operation_id = "forecast", path = "/v1/forecast", tag = "numbers", params(Wanted),
-    responses((status = 200, description = "The slots, the running one first.", body = wire::Forecast)))]
+    responses((status = 200, description = "The slots, starting with the current one.", body = wire::Forecast)))]
 pub(crate) async fn forecast(
     State(app): State<Shared>,
     caller: Caller,
@@ -60,9 +60,9 @@ pub(crate) async fn forecast(
     Ok(json(StatusCode::OK, &wire::Forecast { unit: wanted.unit, slots, counted_until }))
 }
 
-/// See how the server has been working since it started. A token that is bound to topics sees what happened in these.
+/// Show how the server has performed since it started. A token that is bound to topics sees what happened in these.
 #[utoipa::path(get, operation_id = "stats", path = "/v1/stats", tag = "numbers",
-    responses((status = 200, description = "Its numbers.", body = wire::Stats)))]
+    responses((status = 200, description = "The statistics.", body = wire::Stats)))]
 pub(crate) async fn stats(State(app): State<Shared>, caller: Caller) -> Result<Response, Fault> {
     caller.needs(Role::View, None)?;
     let stats = app.handle.stats();

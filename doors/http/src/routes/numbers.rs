@@ -13,10 +13,10 @@ use crate::fault::{Code, Fault};
 use crate::gate::Caller;
 use crate::input::Names;
 
-/// Look at the task with this number, or at the delivery of one that was broadcast.
+/// Get the task with this number, or the delivery of a broadcast task.
 #[utoipa::path(get, operation_id = "get_numbered", path = "/v1/numbers/{number}", tag = "tasks",
-    params(("number" = u64, Path, description = "Its number: its job id at the beanstalk door.")),
-    responses((status = 200, description = "All that is known of it.", body = wire::TaskInfo)))]
+    params(("number" = u64, Path, description = "Its number, which is its job id at the beanstalk door.")),
+    responses((status = 200, description = "Everything known about it.", body = wire::TaskInfo)))]
 pub(crate) async fn get(
     State(app): State<Shared>,
     caller: Caller,

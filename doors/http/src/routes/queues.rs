@@ -51,9 +51,9 @@ async fn changed(app: &App, name: &Name, settings: QueueSettings) -> Result<Resp
     Ok(shown(app, QueueView { settings, counts, oldest }))
 }
 
-/// List the queues that the caller may look at, with their settings and how much they hold.
+/// List the queues that the caller may see, with their settings and how much they hold.
 #[utoipa::path(get, operation_id = "list_queues", path = "/v1/queues", tag = "queues", params(wire::ListNames),
-    responses((status = 200, description = "A page of them, in the order of their names.", body = wire::QueueList)))]
+    responses((status = 200, description = "A page, ordered by name.", body = wire::QueueList)))]
 pub(crate) async fn list(
     State(app): State<Shared>,
     caller: Caller,
@@ -66,10 +66,10 @@ pub(crate) async fn list(
     Ok(json(StatusCode::OK, &wire::QueueList { queues, next: page.next.map(|name| name.to_string()) }))
 }
 
-/// Look at a queue.
+/// Get a queue.
 #[utoipa::path(get, operation_id = "get_queue", path = "/v1/queues/{queue}", tag = "queues",
     params(("queue" = wire::Name, Path, description = "Its name.")),
-    responses((status = 200, description = "Its settings and how much it holds.", body = wire::QueueInfo)))]
+    responses((status = 200, description = "Its settings, and how much it holds.", body = wire::QueueInfo)))]
 pub(crate) async fn get(
     State(app): State<Shared>,
     caller: Caller,
@@ -82,10 +82,10 @@ pub(crate) async fn get(
     }
 }
 
-/// Create a queue or change its settings: those given are all there are, the others get their defaults.
+/// Create a queue or replace its settings: those that are omitted get their defaults.
 #[utoipa::path(put, operation_id = "put_queue", path = "/v1/queues/{queue}", tag = "queues", request_body = wire::QueueSettings,
     params(("queue" = wire::Name, Path, description = "Its name.")),
-    responses((status = 200, description = "It is so now.", body = wire::QueueInfo)))]
+    responses((status = 200, description = "The settings as they are now.", body = wire::QueueInfo)))]
 pub(crate) async fn put(
     State(app): State<Shared>,
     caller: Caller,
@@ -104,11 +104,11 @@ pub(crate) async fn put(
     .await
 }
 
-/// Change some settings of a queue: those named, and no others (RFC 7396). Null gives one back its default.
+/// Change only the named settings of a queue (RFC 7396). Null resets one to its default.
 #[utoipa::path(patch, operation_id = "patch_queue", path = "/v1/queues/{queue}", tag = "queues",
     request_body(content = wire::QueueSettings, content_type = "application/merge-patch+json"),
     params(("queue" = wire::Name, Path, description = "Its name.")),
-    responses((status = 200, description = "It is so now.", body = wire::QueueInfo)))]
+    responses((status = 200, description = "The settings as they are now.", body = wire::QueueInfo)))]
 pub(crate) async fn patch(
     State(app): State<Shared>,
     caller: Caller,
@@ -134,10 +134,10 @@ pub(crate) async fn patch(
     .await
 }
 
-/// Stop handing out from a queue: for so long, until an instant, or until it is resumed.
+/// Pause a queue for a duration, until a time, or until it is resumed: it hands out nothing.
 #[utoipa::path(post, operation_id = "pause_queue", path = "/v1/queues/{queue}/pause", tag = "queues", request_body = Option<wire::PauseQueue>,
     params(("queue" = wire::Name, Path, description = "Its name.")),
-    responses((status = 200, description = "It is paused.", body = wire::QueueInfo)))]
+    responses((status = 200, description = "The queue is paused.", body = wire::QueueInfo)))]
 pub(crate) async fn pause(
     State(app): State<Shared>,
     caller: Caller,
@@ -159,10 +159,10 @@ pub(crate) async fn pause(
     .await
 }
 
-/// Hand out from a queue again.
+/// Resume a queue: it hands out deliveries again.
 #[utoipa::path(post, operation_id = "resume_queue", path = "/v1/queues/{queue}/resume", tag = "queues",
     params(("queue" = wire::Name, Path, description = "Its name.")),
-    responses((status = 200, description = "It hands out.", body = wire::QueueInfo)))]
+    responses((status = 200, description = "The queue hands out deliveries again.", body = wire::QueueInfo)))]
 pub(crate) async fn resume(
     State(app): State<Shared>,
     caller: Caller,
@@ -177,10 +177,10 @@ pub(crate) async fn resume(
     .await
 }
 
-/// Delete a queue; refused if it holds deliveries, unless it is forced.
+/// Delete a queue; refused if it holds deliveries, unless forced.
 #[utoipa::path(delete, operation_id = "delete_queue", path = "/v1/queues/{queue}", tag = "queues",
     params(("queue" = wire::Name, Path, description = "Its name."), Forced),
-    responses((status = 200, description = "It is gone.", body = wire::Deleted)))]
+    responses((status = 200, description = "The queue is deleted.", body = wire::Deleted)))]
 pub(crate) async fn delete(
     State(app): State<Shared>,
     caller: Caller,

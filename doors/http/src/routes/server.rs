@@ -25,16 +25,16 @@ pub(crate) async fn welcome(State(app): State<Shared>) -> String {
     )
 }
 
-/// Tell whether the process lives.
-#[utoipa::path(get, operation_id = "alive", path = "/healthz", tag = "server", responses((status = 200, description = "It lives.", body = String)))]
+/// Liveness: whether the process is alive.
+#[utoipa::path(get, operation_id = "alive", path = "/healthz", tag = "server", responses((status = 200, description = "The process is alive.", body = String)))]
 pub(crate) async fn alive() -> &'static str {
     "alive\n"
 }
 
-/// Tell whether commands are taken.
+/// Readiness: whether the server accepts commands.
 #[utoipa::path(get, operation_id = "ready", path = "/readyz", tag = "server",
     responses((status = 200,
-        description = "Commands are taken: `ready`, or `degraded` with the reason if all are but new tasks.",
+        description = "It accepts commands: `ready`, or `degraded` with the reason if it accepts all except new tasks.",
         body = String)))]
 pub(crate) async fn ready(State(app): State<Shared>) -> Result<String, Fault> {
     app.handle.ready()?;
@@ -44,9 +44,9 @@ pub(crate) async fn ready(State(app): State<Shared>) -> Result<String, Fault> {
     })
 }
 
-/// Tell who is asking and what they may do, and the server's version and time. Every token may ask.
+/// Show who the caller is and what they may do, and the server's version and time. Every token may ask.
 #[utoipa::path(get, operation_id = "me", path = "/v1/me", tag = "server",
-    responses((status = 200, description = "Who is asking.", body = wire::Me)))]
+    responses((status = 200, description = "The caller, and the server.", body = wire::Me)))]
 pub(crate) async fn me(State(app): State<Shared>, caller: Caller) -> Response {
     let role = |role: &Role| match role {
         Role::Produce => wire::Role::Produce,
@@ -66,10 +66,10 @@ pub(crate) async fn me(State(app): State<Shared>, caller: Caller) -> Response {
     json(StatusCode::OK, &me)
 }
 
-/// Metrics for Prometheus, in the format that `Accept` prefers. A token that is bound to topics sees those of its topics and
-/// queues.
+/// Metrics for Prometheus, in the format that `Accept` prefers. A token that is bound to topics sees only those of its topics
+/// and queues.
 #[utoipa::path(get, operation_id = "metrics", path = "/metrics", tag = "server",
-    responses((status = 200, description = "The numbers.",
+    responses((status = 200, description = "The metrics.",
         content((String = "text/plain"), (String = "application/openmetrics-text")))))]
 pub(crate) async fn metrics(State(app): State<Shared>, caller: Caller, headers: HeaderMap) -> Result<Response, Fault> {
     caller.needs(Role::View, None)?;

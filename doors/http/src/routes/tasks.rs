@@ -54,12 +54,12 @@ impl<'a> Answer<'a> {
     }
 }
 
-/// Schedule a task. Repeating it with the same topic and id makes nothing new; without an id, an
+/// Schedule a task. Repeating the request with the same topic and id creates nothing new; without an id, an
 /// `Idempotency-Key` header serves as one.
 #[utoipa::path(post, operation_id = "schedule_task", path = "/v1/tasks", tag = "tasks", request_body = wire::NewTask,
     params(("Idempotency-Key" = Option<String>, Header, description = "Serves as the task's id if it has none.")),
-    responses((status = 201, description = "The task is new and durable.", body = wire::Scheduled),
-        (status = 200, description = "It took another's place, or there is a task of this id.", body = wire::Scheduled)))]
+    responses((status = 201, description = "The task was created and is on disk.", body = wire::Scheduled),
+        (status = 200, description = "It replaced another task, or a task with this id already exists.", body = wire::Scheduled)))]
 pub(crate) async fn schedule(
     State(app): State<Shared>,
     caller: Caller,
@@ -78,9 +78,9 @@ pub(crate) async fn schedule(
     Ok(json(if is_new { StatusCode::CREATED } else { StatusCode::OK }, &answer))
 }
 
-/// Schedule many tasks together. Each is answered by itself, in the order of the tasks.
+/// Schedule many tasks together. Each is answered individually, in the order of the tasks.
 #[utoipa::path(post, operation_id = "schedule_tasks", path = "/v1/tasks/batch", tag = "tasks", request_body = wire::Batch,
-    responses((status = 200, description = "What became of each.", body = wire::BatchResults)))]
+    responses((status = 200, description = "One result for each, in the same order.", body = wire::BatchResults)))]
 pub(crate) async fn schedule_batch(
     State(app): State<Shared>,
     caller: Caller,
@@ -161,10 +161,10 @@ pub(super) fn check_batch(count: usize, app: &Shared) -> Result<(), Fault> {
     ))
 }
 
-/// Look at a task: where it stands, and its body.
+/// Get a task: where it stands, and its body.
 #[utoipa::path(get, operation_id = "get_task", path = "/v1/tasks/{topic}/{id}", tag = "tasks",
     params(("topic" = wire::Name, Path, description = "Its topic."), ("id" = wire::Name, Path, description = "Its id.")),
-    responses((status = 200, description = "All that is known of it.", body = wire::TaskInfo)))]
+    responses((status = 200, description = "Everything known about it.", body = wire::TaskInfo)))]
 pub(crate) async fn get(
     State(app): State<Shared>,
     caller: Caller,
@@ -183,9 +183,9 @@ pub(super) async fn show(app: Shared, task: TaskView, hold: Hold) -> Response {
     build_json(StatusCode::OK, hold, move || output::task(task, about, &app.handle)).await
 }
 
-/// List tasks that are not finished, by when they come due.
+/// List unfinished tasks by when they come due.
 #[utoipa::path(get, operation_id = "list_tasks", path = "/v1/tasks", tag = "tasks", params(wire::List),
-    responses((status = 200, description = "A page of them.", body = wire::Page)))]
+    responses((status = 200, description = "A page of the list.", body = wire::Page)))]
 pub(crate) async fn list(
     State(app): State<Shared>,
     caller: Caller,
@@ -267,10 +267,10 @@ pub(super) async fn turn_page(
     Ok(build_json(StatusCode::OK, hold, move || output::page(page, about, &handle, with_bodies)).await)
 }
 
-/// Cancel a task, if it is not too late. Asking again after a lost answer is safe.
+/// Cancel a task, if it is not too late. Repeating the request after a lost answer is safe.
 #[utoipa::path(delete, operation_id = "cancel_task", path = "/v1/tasks/{topic}/{id}", tag = "tasks",
     params(("topic" = wire::Name, Path, description = "Its topic."), ("id" = wire::Name, Path, description = "Its id.")),
-    responses((status = 200, description = "It is cancelled and will never be handed over.", body = wire::Cancelled)))]
+    responses((status = 200, description = "The task is cancelled and will never be handed over.", body = wire::Cancelled)))]
 pub(crate) async fn cancel(
     State(app): State<Shared>,
     caller: Caller,
@@ -286,10 +286,10 @@ pub(crate) async fn cancel(
     Ok(json(StatusCode::OK, &wire::Cancelled { topic: topic.to_string(), id: id.to_string(), outcome }))
 }
 
-/// Change a task's due time, priority or body, if it is not too late.
+/// Change a task's due time, priority, or body, if it is not too late.
 #[utoipa::path(patch, operation_id = "reschedule_task", path = "/v1/tasks/{topic}/{id}", tag = "tasks", request_body = wire::Reschedule,
     params(("topic" = wire::Name, Path, description = "Its topic."), ("id" = wire::Name, Path, description = "Its id.")),
-    responses((status = 200, description = "It is changed.", body = wire::Rescheduled)))]
+    responses((status = 200, description = "The task was changed.", body = wire::Rescheduled)))]
 pub(crate) async fn reschedule(
     State(app): State<Shared>,
     caller: Caller,
@@ -331,7 +331,7 @@ fn select(caller: &Caller, topic: Name, id: Name, of: &OfQueue) -> Result<(Selec
     Ok((Selected { topic, id, queue }, subject))
 }
 
-/// Hand a dead letter or a finished task out again.
+/// Replay a dead letter or a finished task.
 #[utoipa::path(post, operation_id = "replay_task", path = "/v1/tasks/{topic}/{id}/replay", tag = "tasks",
     params(("topic" = wire::Name, Path, description = "Its topic."), ("id" = wire::Name, Path, description = "Its id."), OfQueue),
     responses((status = 200, description = "Where it stands now.", body = wire::Replayed)))]
@@ -350,10 +350,10 @@ pub(crate) async fn replay(
     .await
 }
 
-/// End the lease on a delivery, whoever holds it: for its consumer it is lost.
+/// Revoke the lease on a delivery: its consumer loses it.
 #[utoipa::path(post, operation_id = "revoke_lease", path = "/v1/tasks/{topic}/{id}/revoke", tag = "tasks", request_body = Option<wire::Revoke>,
     params(("topic" = wire::Name, Path, description = "Its topic."), ("id" = wire::Name, Path, description = "Its id."), OfQueue),
-    responses((status = 200, description = "Nobody holds it any more.", body = wire::Revoked)))]
+    responses((status = 200, description = "The lease has ended.", body = wire::Revoked)))]
 pub(crate) async fn revoke(
     State(app): State<Shared>,
     caller: Caller,
@@ -380,10 +380,10 @@ pub(crate) async fn revoke(
     .await
 }
 
-/// Remove a dead letter.
+/// Purge a dead letter.
 #[utoipa::path(post, operation_id = "purge_task", path = "/v1/tasks/{topic}/{id}/purge", tag = "tasks",
     params(("topic" = wire::Name, Path, description = "Its topic."), ("id" = wire::Name, Path, description = "Its id."), OfQueue),
-    responses((status = 204, description = "It is gone.")))]
+    responses((status = 204, description = "The dead letter was removed.")))]
 pub(crate) async fn purge(
     State(app): State<Shared>,
     caller: Caller,

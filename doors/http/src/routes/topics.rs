@@ -53,9 +53,9 @@ pub(super) fn page_of(query: &wire::ListNames) -> Result<(Option<Name>, usize), 
     Ok((after.map_err(|bad| Fault::invalid("cursor", bad))?, limit as usize))
 }
 
-/// List the topics that the caller may look at, with their settings and how much they hold.
+/// List the topics that the caller may see, with their settings and how much they hold.
 #[utoipa::path(get, operation_id = "list_topics", path = "/v1/topics", tag = "topics", params(wire::ListNames),
-    responses((status = 200, description = "A page of them, in the order of their names.", body = wire::TopicList)))]
+    responses((status = 200, description = "A page, ordered by name.", body = wire::TopicList)))]
 pub(crate) async fn list(
     State(app): State<Shared>,
     caller: Caller,
@@ -70,10 +70,10 @@ pub(crate) async fn list(
     Ok(json(StatusCode::OK, &wire::TopicList { topics, next: page.next.map(|name| name.to_string()) }))
 }
 
-/// Look at a topic.
+/// Get a topic.
 #[utoipa::path(get, operation_id = "get_topic", path = "/v1/topics/{topic}", tag = "topics",
     params(("topic" = wire::Name, Path, description = "Its name.")),
-    responses((status = 200, description = "Its settings and how much it holds.", body = wire::TopicInfo)))]
+    responses((status = 200, description = "Its settings, and how much it holds.", body = wire::TopicInfo)))]
 pub(crate) async fn get(
     State(app): State<Shared>,
     caller: Caller,
@@ -86,10 +86,10 @@ pub(crate) async fn get(
     }
 }
 
-/// Create a topic or change its settings: those given are all there are, the others get their defaults.
+/// Create a topic or replace its settings: those that are omitted get their defaults.
 #[utoipa::path(put, operation_id = "put_topic", path = "/v1/topics/{topic}", tag = "topics", request_body = wire::TopicSettings,
     params(("topic" = wire::Name, Path, description = "Its name.")),
-    responses((status = 200, description = "It is so now.", body = wire::TopicInfo)))]
+    responses((status = 200, description = "The settings as they are now.", body = wire::TopicInfo)))]
 pub(crate) async fn put(
     State(app): State<Shared>,
     caller: Caller,
@@ -107,11 +107,11 @@ pub(crate) async fn put(
     .await
 }
 
-/// Change some settings of a topic: those named, and no others (RFC 7396). Null gives one back its default.
+/// Change only the named settings of a topic (RFC 7396). Null resets one to its default.
 #[utoipa::path(patch, operation_id = "patch_topic", path = "/v1/topics/{topic}", tag = "topics",
     request_body(content = wire::TopicSettings, content_type = "application/merge-patch+json"),
     params(("topic" = wire::Name, Path, description = "Its name.")),
-    responses((status = 200, description = "It is so now.", body = wire::TopicInfo)))]
+    responses((status = 200, description = "The settings as they are now.", body = wire::TopicInfo)))]
 pub(crate) async fn patch(
     State(app): State<Shared>,
     caller: Caller,
@@ -135,10 +135,10 @@ pub(crate) async fn patch(
     .await
 }
 
-/// Refuse tasks for a topic until it is resumed.
+/// Pause a topic: new tasks are refused until it is resumed.
 #[utoipa::path(post, operation_id = "pause_topic", path = "/v1/topics/{topic}/pause", tag = "topics",
     params(("topic" = wire::Name, Path, description = "Its name.")),
-    responses((status = 200, description = "It is paused.", body = wire::TopicInfo)))]
+    responses((status = 200, description = "The topic is paused.", body = wire::TopicInfo)))]
 pub(crate) async fn pause(
     State(app): State<Shared>,
     caller: Caller,
@@ -153,10 +153,10 @@ pub(crate) async fn pause(
     .await
 }
 
-/// Take tasks for a topic again.
+/// Resume a topic: it accepts tasks again.
 #[utoipa::path(post, operation_id = "resume_topic", path = "/v1/topics/{topic}/resume", tag = "topics",
     params(("topic" = wire::Name, Path, description = "Its name.")),
-    responses((status = 200, description = "It takes tasks.", body = wire::TopicInfo)))]
+    responses((status = 200, description = "The topic accepts tasks again.", body = wire::TopicInfo)))]
 pub(crate) async fn resume(
     State(app): State<Shared>,
     caller: Caller,
@@ -171,7 +171,7 @@ pub(crate) async fn resume(
     .await
 }
 
-/// Whether to delete also what is not empty.
+/// Whether to delete it even if it is not empty.
 #[derive(Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
@@ -181,10 +181,10 @@ pub(crate) struct Forced {
     pub force: bool,
 }
 
-/// Delete a topic; refused if it holds tasks, unless it is forced.
+/// Delete a topic; refused if it holds tasks, unless forced.
 #[utoipa::path(delete, operation_id = "delete_topic", path = "/v1/topics/{topic}", tag = "topics",
     params(("topic" = wire::Name, Path, description = "Its name."), Forced),
-    responses((status = 200, description = "It is gone.", body = wire::Deleted)))]
+    responses((status = 200, description = "The topic is deleted.", body = wire::Deleted)))]
 pub(crate) async fn delete(
     State(app): State<Shared>,
     caller: Caller,
