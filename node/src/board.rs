@@ -54,7 +54,7 @@ impl Shared {
         if let Some(error) = &board.closed {
             return Err(error.clone());
         }
-        let posted = board.waiting.post(reserve, Caller::Consumer { sender: consumer, hold: None });
+        let posted = board.waiting.post(reserve, Caller::Consumer { sender: consumer, hold: None, span: self.span() });
         let mut over = Vec::new();
         if posted.ask.is_empty() {
             let now = time(&*self.clock);

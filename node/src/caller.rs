@@ -8,6 +8,7 @@ use std::sync::Arc;
 use punctual_core::Answer;
 use punctual_core::store::{Key, ShardId};
 use tokio::sync::oneshot;
+use tracing::Span;
 
 use crate::error::Error;
 use crate::outgoing::Hold;
@@ -22,15 +23,27 @@ pub(crate) type Served = (Outcome, Option<Hold>);
 /// Who gets the answer to a request.
 pub(crate) enum Caller {
     /// Somebody with one request.
-    One(oneshot::Sender<Outcome>),
+    One {
+        /// Where it waits.
+        sender: oneshot::Sender<Outcome>,
+        /// The span in which it does, if somebody makes spans.
+        span: Option<Arc<Span>>,
+    },
     /// Somebody with several requests.
-    Share(Share),
+    Share {
+        /// One of them.
+        share: Share,
+        /// As above.
+        span: Option<Arc<Span>>,
+    },
     /// A consumer; what it does not take must go back.
     Consumer {
         /// Where it waits.
         sender: oneshot::Sender<Served>,
         /// Room for what it gets.
         hold: Option<Hold>,
+        /// As above.
+        span: Option<Arc<Span>>,
     },
     /// A shard that has sent on a dead letter, its row there and the number of its journey.
     Forwarder(ShardId, Key, u64),

@@ -16,6 +16,7 @@ use crate::shared::Shared;
 use crate::stats::{Queues, Round};
 use crate::sync::atomic::Ordering;
 use crate::sync::{Condvar, Instant, Mutex, MutexGuard, lock};
+use crate::tracer::Took;
 
 /// What a shard's step has to write and to say.
 pub(crate) struct Sent {
@@ -184,6 +185,7 @@ struct Committer {
 impl Committer {
     fn commit(&mut self, shared: &Shared, mut sent: Vec<Sent>) {
         let mut round = Round::default();
+        let spans = shared.commit_spans(&sent);
         let mut batches: Vec<Batch> = Vec::with_capacity(sent.len());
         // By step: which of the batches is its own.
         let mut own: Vec<Option<usize>> = Vec::with_capacity(sent.len());
@@ -193,6 +195,7 @@ impl Committer {
             batches.extend(batch);
         }
         let verdicts = write(shared, batches, &mut round);
+        drop(spans);
         let mut kept = Vec::with_capacity(sent.len());
         for (sent, own) in sent.into_iter().zip(own) {
             let failure = own.and_then(|own| match &verdicts {
@@ -296,7 +299,8 @@ fn make_up_for(shared: &Shared, sent: &mut Sent, hand_over_at: Timestamp) {
 /// Lets out what a durable step has to say.
 fn let_out(shared: &Shared, sent: Sent, round: &mut Round) {
     let Output { answers, forwards, rates, events, gone, gone_queues, offers, takes, mended, .. } = sent.output;
-    round.queues.push(Queues { offers, offered: sent.micros, takes, taken: shared.clock.micros(), gone: gone_queues });
+    let took = Took { from: sent.micros, until: shared.clock.micros() };
+    round.queues.push(Queues { offers, offered: took.from, takes, taken: took.until, gone: gone_queues });
     round.steps += 1;
     round.answers += answers.len();
     round.mended += mended.len();
@@ -310,6 +314,10 @@ fn let_out(shared: &Shared, sent: Sent, round: &mut Round) {
             "a stored count was wrong and has been put right: please report this"
         );
     }
+    let tracer = shared.config.tracer.as_deref();
+    if let Some(tracer) = tracer {
+        events.iter().for_each(|event| tracer.happened(event, took));
+    }
     round.happened.push((events, gone));
     if !rates.is_empty() || round.happened.last().is_some_and(|(_, gone)| !gone.is_empty()) {
         shared.topic_changes.fetch_add(1, Ordering::Relaxed);
@@ -317,12 +325,15 @@ fn let_out(shared: &Shared, sent: Sent, round: &mut Round) {
     for (topic, rate) in rates {
         shared.entrances.limit(&topic, rate);
     }
-    for (caller, reply) in answers {
-        if let Ok(Answer::Reserved(deliveries)) = &reply
+    for (caller, mut reply) in answers {
+        if let Ok(Answer::Reserved(deliveries)) = &mut reply
             && !deliveries.is_empty()
         {
             let micros = shared.clock.micros();
             deliveries.iter().for_each(|delivery| round.note(delivery, micros));
+            if let Some(tracer) = tracer {
+                deliveries.iter_mut().for_each(|delivery| tracer.handed_out(delivery, caller.span(), took));
+            }
         }
         shared.answer(caller, reply.map_err(Error::Refused));
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use punctual_core::{Millis, Name, ShardConfig};
 
 use crate::archive::Archive;
+use crate::tracer::Tracer;
 
 /// How a node works. [`NodeConfig::new`] gives the defaults.
 #[derive(Clone, Debug)]
@@ -48,6 +49,8 @@ pub struct NodeConfig {
     pub archive: Option<Arc<dyn Archive>>,
     /// How often it is looked for finished tasks to archive.
     pub archive_every: Duration,
+    /// Who makes spans of what happens. Without, nothing is told and no task carries a trace that did not come with it.
+    pub tracer: Option<Arc<dyn Tracer>>,
 }
 
 impl NodeConfig {
@@ -68,6 +71,7 @@ impl NodeConfig {
             reads: 1_024,
             archive: None,
             archive_every: Duration::from_secs(10),
+            tracer: None,
         }
     }
 

@@ -80,6 +80,7 @@ mod stats;
 mod sync;
 #[cfg(shuttle)]
 pub mod sync;
+mod tracer;
 mod turn;
 mod watch;
 
@@ -95,4 +96,5 @@ pub use numbers::Number;
 pub use outgoing::Hold;
 pub use routing::shard_of;
 pub use stats::{Buckets, Distribution, Happened, Stats, Timing};
+pub use tracer::{SPANS, Took, Tracer};
 pub use watch::{Watch, Watched};

@@ -187,9 +187,9 @@ impl Shared {
     pub fn answer(&self, caller: Caller, outcome: Outcome) {
         match caller {
             // Who does not listen any more does not mind.
-            Caller::One(sender) => _ = sender.send(outcome),
-            Caller::Share(share) => share.answer(outcome),
-            Caller::Consumer { sender, hold } => {
+            Caller::One { sender, .. } => _ = sender.send(outcome),
+            Caller::Share { share, .. } => share.answer(outcome),
+            Caller::Consumer { sender, hold, .. } => {
                 // Nothing is handed out for want of room: whoever waits is told so, and not that there is nothing.
                 let is_nothing = matches!(&outcome, Ok(Answer::Reserved(deliveries)) if deliveries.is_empty());
                 let outcome = if is_nothing { self.check_growth().and(outcome) } else { outcome };

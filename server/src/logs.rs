@@ -3,6 +3,8 @@
 use std::io::{IsTerminal, stderr};
 use std::panic;
 
+use punctual_node::SPANS;
+use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt;
 use tracing_subscriber::layer::SubscriberExt;
@@ -32,7 +34,8 @@ pub fn filter(level: &str) -> Result<Targets, String> {
 
 /// Begins to log to standard error.
 pub fn start(format: LogFormat, level: &str, extra: Option<Extra>) -> Result<(), String> {
-    let filter = filter(level)?;
+    // Spans are for whoever makes traces of them: in the log they would only make lines longer.
+    let filter = filter(level)?.with_target(SPANS, LevelFilter::OFF);
     let log = fmt::layer().with_writer(stderr);
     let log = match format {
         LogFormat::Json => log.json().flatten_event(true).with_filter(filter).boxed(),

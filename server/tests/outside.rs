@@ -12,6 +12,9 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::trace::v1::Span;
+use prost::Message;
 use serde_json::{Value, json};
 use stage::{PATIENCE, Server, eventually, punctual, run};
 
@@ -111,6 +114,21 @@ fn contains(bytes: &[u8], part: &[u8]) -> bool {
     bytes.windows(part.len()).any(|window| window == part)
 }
 
+/// Spans by their names, as soon as all of these have come.
+fn named<const N: usize>(sent: &Receiver<(String, Vec<u8>)>, names: [&str; N]) -> [Span; N] {
+    let mut spans: Vec<Span> = Vec::new();
+    while !names.iter().all(|name| spans.iter().any(|span| span.name == *name)) {
+        let (_, body) = sent.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("{names:?} are to come: {spans:?}"));
+        let request = ExportTraceServiceRequest::decode(&*body).unwrap();
+        spans.extend(request.resource_spans.into_iter().flat_map(|one| one.scope_spans).flat_map(|one| one.spans));
+    }
+    names.map(|name| spans.iter().find(|span| span.name == name).unwrap().clone())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 #[test]
 fn requests_become_spans_at_the_collector() {
     let (url, spans) = collector();
@@ -119,6 +137,52 @@ fn requests_become_spans_at_the_collector() {
     let (path, body) = spans.recv_timeout(PATIENCE).unwrap();
     assert_eq!(path, "/v1/traces");
     assert!(contains(&body, b"POST /v1/tasks") && contains(&body, b"service.name"));
+}
+
+#[test]
+fn a_task_can_be_followed_from_its_request_to_its_acknowledgement() {
+    let (url, sent) = collector();
+    let mut server = Server::start_with(&["--trace-endpoint", &url]);
+    server.post("/v1/tasks", &json!({ "topic": "orders", "text": "x", "headers": { "mine": "1" } })).expect(201);
+    let reserved = server.post("/v1/reserve", &json!({ "queues": ["orders"], "wait": "10s" })).expect(200).json();
+    let delivery = &reserved["deliveries"][0];
+    server.post("/v1/leases", &json!({ "actions": [{ "do": "acknowledge", "lease": delivery["lease"] }] })).expect(200);
+    // Nothing is lost that has happened before.
+    assert!(server.stop().success());
+    let [request, commit, fire, lease, acknowledge, reserve] =
+        named(&sent, ["POST /v1/tasks", "commit", "fire", "lease", "acknowledge", "POST /v1/reserve"]);
+    assert!(request.parent_span_id.is_empty(), "{request:?}");
+    for (span, parent) in [(&commit, &request), (&fire, &request), (&lease, &request), (&acknowledge, &lease)] {
+        assert_eq!((&span.trace_id, &span.parent_span_id), (&request.trace_id, &parent.span_id), "{span:?}");
+        assert!(span.end_time_unix_nano >= span.start_time_unix_nano);
+    }
+    assert_eq!(lease.links[0].span_id, reserve.span_id);
+    let carried = format!("00-{}-{}-01", hex(&lease.trace_id), hex(&lease.span_id));
+    assert_eq!(delivery["headers"], json!({ "mine": "1", "traceparent": carried }));
+}
+
+#[test]
+fn a_job_carries_its_trace_to_other_doors() {
+    let (url, sent) = collector();
+    let server = Server::start_with(&["--trace-endpoint", &url, "--beanstalk-listen", "127.0.0.1:0"]);
+    let output = server.output();
+    let (_, address) = output.split_once("beanstalk://").unwrap_or_else(|| panic!("{output}"));
+    let address = address.split_whitespace().next().unwrap();
+    let mut client = std::net::TcpStream::connect(address).unwrap();
+    client.write_all(b"put 0 0 60 1\r\nx\r\n").unwrap();
+    let reserved = server.post("/v1/reserve", &json!({ "queues": ["default"], "wait": "10s" })).expect(200).json();
+    let [put, lease] = named(&sent, ["beanstalk put", "lease"]);
+    assert_eq!((&lease.trace_id, &lease.parent_span_id), (&put.trace_id, &put.span_id));
+    let carried = format!("00-{}-{}-01", hex(&lease.trace_id), hex(&lease.span_id));
+    assert_eq!(reserved["deliveries"][0]["headers"], json!({ "traceparent": carried }));
+}
+
+#[test]
+fn without_a_collector_no_task_grows_by_a_trace() {
+    let server = Server::start();
+    server.post("/v1/tasks", &json!({ "topic": "orders", "text": "x" })).expect(201);
+    let reserved = server.post("/v1/reserve", &json!({ "queues": ["orders"], "wait": "10s" })).expect(200).json();
+    assert_eq!(reserved["deliveries"][0].get("headers"), None, "{reserved}");
 }
 
 #[test]

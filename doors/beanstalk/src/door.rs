@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use punctual_core::{Millis, Name, Order, QueueSettings};
-use punctual_node::Handle;
+use punctual_core::{Headers, Millis, Name, Order, QueueSettings};
+use punctual_node::{Handle, SPANS};
+use tracing::Span;
 
 use crate::counters::Counters;
 use crate::leaving::Leaving;
@@ -110,6 +111,21 @@ impl Door {
             }
         }
         self.tubes.become_known(tube);
+    }
+
+    /// A span of commands that are carried out together, if somebody makes them, and the headers that carry it on. It
+    /// bears the name of the first.
+    pub(crate) fn span(&self, name: &'static str, commands: usize) -> (Span, Headers) {
+        let Some(tracer) = self.handle.tracer() else { return (Span::none(), Headers::new()) };
+        let span = tracing::info_span!(
+            target: SPANS,
+            "beanstalk",
+            "otel.name" = name,
+            "otel.kind" = "server",
+            "beanstalk.commands" = commands,
+        );
+        let carried = tracer.adopt(&span, &Headers::new());
+        (span, carried)
     }
 
     /// The name under which the next connection holds what it reserves.

@@ -12,6 +12,7 @@ use std::time::Duration;
 use punctual_core::store::Bodies;
 use punctual_core::{Choice, Delivery, Millis, Name, Reserve, Take, Timestamp};
 use punctual_node::{Error, Number};
+use tracing::Instrument;
 
 use crate::answer::Word;
 use crate::connection::{Connection, read};
@@ -99,7 +100,7 @@ impl Connection<'_> {
         let reserve = Reserve { queues, max, lease: None, until, consumer, choice: Choice::Foremost };
         let handle = self.door.handle.clone();
         let begun = if self.round.len() > 0 { Some(self.begin_round().await) } else { None };
-        let mut waiting = pin!(handle.reserve(reserve));
+        let mut waiting = pin!(handle.reserve(reserve).instrument(self.door.span("beanstalk reserve", max).0));
         // What is there at once goes out together with the answers before it.
         let at_once = poll_fn(|context| Poll::Ready(waiting.as_mut().poll(context))).await;
         if let Some(begun) = begun {

@@ -11,8 +11,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use punctual_core::store::Bodies;
-use punctual_core::{Back, Backoff, Command, Millis, Name, Retry, Task};
+use punctual_core::{Back, Backoff, Command, Headers, Millis, Name, Retry, Task};
 use punctual_node::{Awaited, Handle, Number};
+use tracing::Span;
 
 use crate::answer::{Output, Word};
 use crate::door::{Door, millis};
@@ -68,6 +69,8 @@ impl Said {
 pub(crate) struct Begun {
     sayings: Vec<Saying>,
     awaited: Option<Awaited>,
+    /// Ends with it.
+    _span: Span,
 }
 
 /// What is to be answered to a command.
@@ -98,6 +101,21 @@ impl Begun {
 }
 
 impl Slot {
+    /// What its span is called, if it asks anything of the node.
+    fn name(&self) -> Option<&'static str> {
+        match self {
+            Slot::Said(_) => None,
+            Slot::Do(deed, _) | Slot::Find(deed) => Some(match deed {
+                Deed::Put(_) => "beanstalk put",
+                Deed::Delete(_) => "beanstalk delete",
+                Deed::Release(_) => "beanstalk release",
+                Deed::Bury(_) => "beanstalk bury",
+                Deed::Touch(_) => "beanstalk touch",
+                Deed::Kick(_) => "beanstalk kick-job",
+            }),
+        }
+    }
+
     /// The job that is not held any more afterwards.
     fn leaves(&self) -> Option<u64> {
         match self {
@@ -203,6 +221,7 @@ impl Round {
         }
         let mut slots = std::mem::take(&mut self.slots);
         find_rows(&mut slots, &door.handle).await;
+        let first = slots.iter().find_map(Slot::name);
         let mut commands = Vec::with_capacity(slots.len());
         let mut sayings = Vec::with_capacity(slots.len());
         for slot in slots {
@@ -215,11 +234,25 @@ impl Round {
                 Slot::Find(_) => unreachable!("all rows were found"),
             });
         }
-        if commands.is_empty() {
-            return Begun { sayings, awaited: None };
-        }
+        let Some(first) = first else {
+            return Begun { sayings, awaited: None, _span: Span::none() };
+        };
         until_there_is_room(&door.handle).await;
-        Begun { sayings, awaited: Some(door.handle.begin(commands)) }
+        let (span, carried) = door.span(first, commands.len());
+        if !carried.is_empty() {
+            carry(&carried, &mut commands);
+        }
+        let awaited = span.in_scope(|| door.handle.begin(commands));
+        Begun { sayings, awaited: Some(awaited), _span: span }
+    }
+}
+
+/// Lets new jobs carry on the trace in which they are put.
+fn carry(carried: &Headers, commands: &mut [Command]) {
+    for command in commands {
+        if let Command::Schedule(schedule) = command {
+            schedule.task.headers.clone_from(carried);
+        }
     }
 }
 

@@ -12,13 +12,16 @@ use axum::response::IntoResponse;
 use futures_util::future::Either;
 use http::{HeaderMap, Request, Response};
 use hyper::body::Incoming;
+use punctual_node::Handle;
 use tower::Service;
 use tower_http::compression::predicate::{And, NotForContentType, Predicate, SizeAbove};
 use tower_http::compression::{Compression, CompressionBody};
+use tracing::Instrument;
 
 use crate::app::App;
 use crate::host::{self, Hosts};
 use crate::routes;
+use crate::trace;
 
 /// Answers shorter than this are not worth packing.
 const WORTH_PACKING: u64 = 1_024;
@@ -26,21 +29,32 @@ const WORTH_PACKING: u64 = 1_024;
 /// Where requests are answered. Cheap to clone. It stands outside of the router, whose own layers would cost
 /// each request a few allocations.
 #[derive(Clone)]
-pub(crate) struct Answering(Compression<Guarded, And<SizeAbove, NotForContentType>>);
+pub(crate) struct Answering {
+    packing: Compression<Guarded, And<SizeAbove, NotForContentType>>,
+    handle: Handle,
+}
 
 impl Answering {
     pub fn new(app: App) -> Answering {
         let worthwhile = SizeAbove::new(WORTH_PACKING).and(NotForContentType::SSE);
-        Answering(
-            Compression::new(Guarded { hosts: app.hosts.clone(), router: routes::router(app) })
-                .compress_when(worthwhile),
-        )
+        let handle = app.handle.clone();
+        let guarded = Guarded { hosts: app.hosts.clone(), router: routes::router(app) };
+        Answering { packing: Compression::new(guarded).compress_when(worthwhile), handle }
     }
 
-    /// Answers, and tells of it when somebody wants to know: the log, or traces, which are made of what is told here.
+    /// Answers, in a span if somebody makes them.
     pub async fn answer(&self, request: Request<Incoming>) -> Result<Response<CompressionBody<Body>>, Infallible> {
-        let mut packing = self.0.clone();
-        let request = request.map(Body::new);
+        let mut request = request.map(Body::new);
+        let Some(tracer) = self.handle.tracer() else { return self.answer_and_tell(request).await };
+        let span = trace::begin(&mut request, tracer);
+        let response = self.answer_and_tell(request).instrument(span.clone()).await?;
+        trace::end(&span, response.status());
+        Ok(response)
+    }
+
+    /// Answers, and tells of it when somebody wants to know.
+    async fn answer_and_tell(&self, request: Request<Body>) -> Result<Response<CompressionBody<Body>>, Infallible> {
+        let mut packing = self.packing.clone();
         if !tracing::enabled!(target: "punctual::http", tracing::Level::DEBUG) {
             return packing.call(request).await;
         }

@@ -1,7 +1,11 @@
-//! The trace context of a scheduling request, carried in the task to its consumer (W3C Trace Context).
+//! The trace context of a request (W3C Trace Context): carried in a task to its consumer, and what the request's own
+//! span belongs to.
 
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode};
 use punctual_core::{Headers, Task};
+use punctual_node::{SPANS, Tracer};
+use tracing::Span;
+use tracing::field::Empty;
 
 /// The headers in which a trace context travels, over HTTP and in a task alike.
 const CARRIED: [&str; 2] = ["traceparent", "tracestate"];
@@ -30,6 +34,48 @@ impl Context {
     }
 }
 
+/// Begins the span of a request, in the trace that came along with it. From here on the request's own headers say what
+/// carries it on, as if whoever sent it had begun the span.
+pub(crate) fn begin<B>(request: &mut Request<B>, tracer: &dyn Tracer) -> Span {
+    let (method, path) = (request.method().as_str(), request.uri().path());
+    let route = route(path);
+    let span = tracing::info_span!(
+        target: SPANS,
+        "request",
+        "otel.name" = format!("{method} {route}"),
+        "otel.kind" = "server",
+        "otel.status_code" = Empty,
+        "http.request.method" = method,
+        "url.path" = path,
+        "http.route" = route,
+        "http.response.status_code" = Empty,
+    );
+    let carried = tracer.adopt(&span, &Context::of(request.headers()).0);
+    let headers = request.headers_mut();
+    if !carried.is_empty() {
+        CARRIED.iter().for_each(|name| _ = headers.remove(*name));
+    }
+    for (name, value) in carried {
+        if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
+            headers.insert(name, value);
+        }
+    }
+    span
+}
+
+/// Notes in its span how a request was answered.
+pub(crate) fn end(span: &Span, status: StatusCode) {
+    span.record("http.response.status_code", i64::from(status.as_u16()));
+    if status.is_server_error() {
+        span.record("otel.status_code", "ERROR");
+    }
+}
+
+/// The path without what differs from task to task, so that spans of the same kind bear the same name.
+fn route(path: &str) -> &str {
+    path.match_indices('/').nth(2).map_or(path, |(end, _)| &path[..end])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -46,6 +92,11 @@ mod tests {
         assert_eq!(task.headers.len(), 2);
         context.put_into(&mut task);
         assert_eq!(task.headers.len(), 2);
+    }
+
+    #[test]
+    fn paths_of_the_same_kind_are_one_route() {
+        assert_eq!(["/v1/tasks/orders/7", "/v1/tasks", "/", ""].map(route), ["/v1/tasks", "/v1/tasks", "/", ""]);
     }
 
     #[test]

@@ -26,6 +26,7 @@ use tokio::sync::oneshot;
 use crate::caller::{Caller, Concern, Outcome, Outcomes, Share};
 use crate::error::Error;
 use crate::shared::Shared;
+use crate::tracer::Tracer;
 use crate::turn::Duty;
 
 /// Gives commands to a node. Cheap to clone, and works on any async runtime;
@@ -59,6 +60,11 @@ impl Handle {
         &self.shared
     }
 
+    /// Who makes spans of what happens, if anybody does.
+    pub fn tracer(&self) -> Option<&dyn Tracer> {
+        self.shared.config.tracer.as_deref()
+    }
+
     /// The time by the node's clock.
     pub fn now(&self) -> Timestamp {
         self.shared.clock.now()
@@ -80,7 +86,7 @@ impl Handle {
             let (shard, command) = self.admit(command)?;
             self.shared.check()?;
             let (sender, receiver) = oneshot::channel();
-            let request = self.shared.request(command, Caller::One(sender));
+            let request = self.shared.request(command, Caller::One { sender, span: self.shared.span() });
             let next = self.shared.inbox(shard).push(request)?;
             if let Some(duty) = Duty::of(next, &self.shared, shard) {
                 duty.keep().await;
@@ -158,10 +164,12 @@ impl Handle {
         let mut by_shard: Vec<Vec<Request<Caller>>> = self.shared.inboxes.iter().map(|_| Vec::new()).collect();
         let healthy = self.shared.check();
         let read_at = self.shared.clock.ceiling();
+        let span = self.shared.span();
         for (command, share) in commands.into_iter().zip(shares) {
             match healthy.clone().and(command) {
                 Ok((shard, command)) => {
-                    by_shard[usize::from(shard.0)].push(Request { command, reply: Caller::Share(share), read_at });
+                    let reply = Caller::Share { share, span: span.clone() };
+                    by_shard[usize::from(shard.0)].push(Request { command, reply, read_at });
                 }
                 Err(error) => share.answer(Err(error)),
             }

@@ -160,9 +160,9 @@ settings! {
 
     /// Traces for OpenTelemetry.
     trace: TracePart {
-        /// Where the spans of requests are sent by OTLP over HTTP, such as `http://127.0.0.1:4318`; by default nowhere.
+        /// Where spans of requests and tasks are sent by OTLP over HTTP, such as `http://127.0.0.1:4318`; by default nowhere.
         endpoint: Option<String> = "", common;
-        /// Which share of the requests is traced that do not say so themselves.
+        /// Which share of the requests that do not say so themselves is traced.
         sample: Ratio = "1";
     }
 

@@ -32,7 +32,7 @@ use crate::logs;
 use crate::metrics::Metrics;
 use crate::stores::{self, Opening};
 use crate::tls::Certificate;
-use crate::trace::Export;
+use crate::trace::Traces;
 use in_force::InForce;
 use signals::Signals;
 use supervisor::{Stop, Supervisor};
@@ -43,11 +43,15 @@ const LEFTOVERS: Duration = Duration::from_secs(1);
 /// Runs the server until it is told to stop. `force_open`: also on a store that has lost confirmed tasks.
 pub fn run(effective: &Effective, force_open: bool) -> ExitCode {
     let config = &effective.config;
-    let begun = Export::from(config).and_then(|traced| {
-        let (export, spans) = traced.unzip();
-        logs::start(config.log.format, &config.log.level, spans).map(|()| export)
+    let begun = Traces::from(config).and_then(|traced| {
+        let (traces, spans) = traced.unzip();
+        logs::start(config.log.format, &config.log.level, spans).map(|()| traces)
     });
-    let served = begun.map_err(Failure::Usage).and_then(|export| serve(effective, force_open, export));
+    let served = begun.map_err(Failure::Usage).and_then(|traces| {
+        let served = serve(effective, force_open, traces.as_ref());
+        traces.inspect(Traces::stop);
+        served
+    });
     match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) if config.log.format == LogFormat::Json => failure.log(),
@@ -55,7 +59,7 @@ pub fn run(effective: &Effective, force_open: bool) -> ExitCode {
     }
 }
 
-fn serve(effective: &Effective, force_open: bool, export: Option<Export>) -> Result<(), Failure> {
+fn serve(effective: &Effective, force_open: bool, traces: Option<&Traces>) -> Result<(), Failure> {
     let config = &effective.config;
     let runtime = runtime(config)?;
     let doorways = doors::all(config);
@@ -68,14 +72,11 @@ fn serve(effective: &Effective, force_open: bool, export: Option<Export>) -> Res
     let certificate = Certificate::from(config)?;
     let bound = doors::bind(doorways, config, !access.is_open(), &runtime)?;
 
-    if let Some(export) = export {
-        runtime.spawn(export.run());
-    }
     let data = DataDirectory::open(&config.data)?;
     let clock = Arc::new(clock(config));
     let opening = Opening { config, data: &data, clock: Arc::clone(&clock) as _, is_forced: force_open };
     let store = stores::chosen(config).open(&opening)?;
-    let node = start_node(config, Arc::clone(&store) as _, Arc::clone(&clock) as _)?;
+    let node = start_node(config, Arc::clone(&store) as _, Arc::clone(&clock) as _, traces)?;
 
     let inside = Inside {
         config,
@@ -169,7 +170,12 @@ fn clock(config: &Config) -> DoubtingClock {
     })
 }
 
-fn start_node(config: &Config, store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Result<Node, Failure> {
+fn start_node(
+    config: &Config,
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    traces: Option<&Traces>,
+) -> Result<Node, Failure> {
     let mut seed = [0; 8];
     getrandom::fill(&mut seed)
         .map_err(|error| Failure::Failed(format!("the system gives no random numbers: {error}")))?;
@@ -185,6 +191,7 @@ fn start_node(config: &Config, store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> 
         node.archive = Some(Arc::new(Archivist::open(directory, Time::now()).map_err(Failure::Failed)?));
         node.archive_every = config.archive.every.as_duration();
     }
+    node.tracer = traces.map(Traces::tracer);
     node.shard = shard;
     Node::start(node, store, clock).map_err(Failure::failed)
 }

@@ -1,33 +1,24 @@
-//! Sending spans to a collector, many at once, beside everything else.
+//! Sending spans to a collector, beside everything else, on the exporter's own thread.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use http::{Request, Uri, header};
+use async_trait::async_trait;
+use bytes::Bytes;
+use http::{Request, Response};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
-use tokio::sync::mpsc::{Receiver, channel};
+use opentelemetry_http::{HttpClient, HttpError};
+use opentelemetry_otlp::{SpanExporter, WithExportConfig, WithHttpConfig};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::error::OTelSdkResult;
+use opentelemetry_sdk::trace::{SpanData, SpanExporter as Exporter};
+use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
-use tracing::Level;
-use tracing_subscriber::Layer;
-use tracing_subscriber::filter::Targets;
 
-use super::Span;
-use super::layer::{Requests, TARGET};
-use super::otlp;
-use crate::config::Config;
-use crate::logs::Extra;
-
-/// How many spans may wait to be sent.
-const WAITING: usize = 8_192;
-/// How many are sent at once.
-const TOGETHER: usize = 512;
-/// How long the first of them waits for others.
-const GATHER: Duration = Duration::from_secs(1);
 /// How long a collector may take to answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// How often the log is told about losses.
@@ -35,96 +26,83 @@ const COMPLAIN: Duration = Duration::from_secs(60);
 /// How much of a collector's answer is read; it says next to nothing.
 const ANSWER: usize = 64 << 10;
 
-/// Where spans are sent, and who asks for it.
-pub struct Export {
-    spans: Receiver<Span>,
-    lost: Arc<AtomicU64>,
-    endpoint: Uri,
-    instance: String,
-    client: Client<HttpsConnector<HttpConnector>, Full<bytes::Bytes>>,
+/// What sends spans to a collector there.
+pub fn exporter(endpoint: &str) -> Result<impl Exporter + 'static, String> {
+    // Collectors take traces there, whatever is in front of it.
+    let full = if endpoint.ends_with("/v1/traces") {
+        endpoint.to_owned()
+    } else {
+        format!("{}/v1/traces", endpoint.trim_end_matches('/'))
+    };
+    let wrong = |error: &dyn std::fmt::Display| {
+        format!("`trace.endpoint`: {endpoint} is not a URL ({error}): write http://127.0.0.1:4318 or the like")
+    };
+    let client = Post::new().map_err(|error| wrong(&error))?;
+    let exporter = SpanExporter::builder().with_http().with_http_client(client).with_endpoint(&full);
+    let exporter = exporter.with_timeout(TIMEOUT).build().map_err(|error| wrong(&error))?;
+    Ok(Telling { exporter, endpoint: full, losses: Mutex::default() })
 }
 
-impl Export {
-    /// What the configuration asks for, if it does: the exporter, and what feeds it with the door's events.
-    pub fn from(config: &Config) -> Result<Option<(Export, Extra)>, String> {
-        let Some(endpoint) = &config.trace.endpoint else { return Ok(None) };
-        // Collectors take traces there, whatever is in front of it.
-        let full = if endpoint.ends_with("/v1/traces") {
-            endpoint.clone()
-        } else {
-            format!("{}/v1/traces", endpoint.trim_end_matches('/'))
-        };
-        let wrong = |error: &dyn std::fmt::Display| {
-            format!("`trace.endpoint`: {endpoint} is not a URL ({error}): write http://127.0.0.1:4318 or the like")
-        };
-        let endpoint: Uri = full.parse().map_err(|error| wrong(&error))?;
-        let provider = rustls::crypto::ring::default_provider();
-        let connector =
-            HttpsConnectorBuilder::new().with_provider_and_native_roots(provider).map_err(|error| wrong(&error))?;
-        let client = Client::builder(TokioExecutor::new()).build(connector.https_or_http().enable_http1().build());
-        let (sender, spans) = channel(WAITING);
-        let lost = Arc::new(AtomicU64::new(0));
-        let only_requests = Targets::new().with_target(TARGET, Level::DEBUG);
-        let layer = Requests::new(sender, Arc::clone(&lost), config.trace.sample.0).with_filter(only_requests).boxed();
-        Ok(Some((Export { spans, lost, endpoint, instance: config.node.name.to_string(), client }, layer)))
-    }
+/// Tells the log of spans that did not get there, once in a while.
+#[derive(Debug)]
+struct Telling {
+    exporter: SpanExporter,
+    endpoint: String,
+    /// How many were lost that the log was not told of, and when it was last.
+    losses: Mutex<(usize, Option<Instant>)>,
+}
 
-    /// Sends for as long as spans come.
-    pub async fn run(mut self) {
-        let mut losses = 0;
-        let mut complained: Option<Instant> = None;
-        while let Some(first) = self.spans.recv().await {
-            let mut spans = vec![first];
-            // What does not come in time goes with the next ones.
-            _ = timeout(GATHER, async {
-                while spans.len() < TOGETHER
-                    && let Some(span) = self.spans.recv().await
-                {
-                    spans.push(span);
-                }
-            })
-            .await;
-            let why = match self.send(&spans).await {
-                Ok(()) => "too many requests to keep up with".to_owned(),
-                Err(error) => {
-                    losses += spans.len() as u64;
-                    error
-                }
-            };
-            losses += self.lost.swap(0, Ordering::Relaxed);
-            if losses > 0 && complained.is_none_or(|at| at.elapsed() > COMPLAIN) {
+impl Exporter for Telling {
+    async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
+        let spans = batch.len();
+        if let Err(why) = self.exporter.export(batch).await {
+            let mut losses = self.losses.lock().unwrap_or_else(PoisonError::into_inner);
+            losses.0 += spans;
+            if losses.1.is_none_or(|at| at.elapsed() > COMPLAIN) {
                 let endpoint = &self.endpoint;
-                tracing::warn!(spans = losses, why, %endpoint, "spans were lost on their way to the collector");
-                (losses, complained) = (0, Some(Instant::now()));
+                tracing::warn!(spans = losses.0, %why, endpoint, "spans were lost on their way to the collector");
+                *losses = (0, Some(Instant::now()));
             }
         }
+        // What is to be said about it is said.
+        Ok(())
     }
 
-    async fn send(&self, spans: &[Span]) -> Result<(), String> {
-        let body = otlp::request("punctual", &self.instance, env!("CARGO_PKG_VERSION"), spans);
-        let request = Request::post(self.endpoint.clone())
-            .header(header::CONTENT_TYPE, "application/x-protobuf")
-            .header(header::USER_AGENT, concat!("punctual/", env!("CARGO_PKG_VERSION")))
-            .body(Full::from(body))
-            .map_err(|error| error.to_string())?;
-        let exchange = async {
-            let answer = self.client.request(request).await.map_err(|error| chain(&error))?;
-            let status = answer.status();
-            // Read to its end, so that the connection can be used again.
-            _ = Limited::new(answer.into_body(), ANSWER).collect().await;
-            if status.is_success() { Ok(()) } else { Err(format!("the collector answered {status}")) }
-        };
-        timeout(TIMEOUT, exchange).await.unwrap_or_else(|_| Err("the collector did not answer in time".to_owned()))
+    fn shutdown(&self) -> OTelSdkResult {
+        self.exporter.shutdown()
+    }
+
+    fn set_resource(&mut self, resource: &Resource) {
+        self.exporter.set_resource(resource);
     }
 }
 
-/// An error with all that led to it: the client's own says little.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        text += &format!(": {error}");
-        source = error.source();
+/// A client with a runtime of its own: spans are sent after the server's has ended, too.
+#[derive(Debug)]
+struct Post {
+    runtime: Runtime,
+    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+}
+
+impl Post {
+    fn new() -> std::io::Result<Post> {
+        let provider = rustls::crypto::ring::default_provider();
+        let connector = HttpsConnectorBuilder::new().with_provider_and_native_roots(provider)?;
+        let connector = connector.https_or_http().enable_http1().build();
+        let client = Client::builder(TokioExecutor::new()).build(connector);
+        Ok(Post { runtime: Builder::new_current_thread().enable_all().build()?, client })
     }
-    text
+}
+
+#[async_trait]
+impl HttpClient for Post {
+    async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
+        let exchange = async {
+            let (head, body) = self.client.request(request.map(Full::new)).await?.into_parts();
+            let body = Limited::new(body, ANSWER).collect().await?.to_bytes();
+            Ok(Response::from_parts(head, body))
+        };
+        // The exporter's thread has nothing else to do.
+        self.runtime.block_on(async { timeout(TIMEOUT, exchange).await? })
+    }
 }
