@@ -88,13 +88,13 @@ impl Pipeline {
         state.at_rest = None;
         loop {
             let sent = std::mem::take(&mut state.sent);
-            if sent.is_empty() && state.is_closed {
+            if !sent.is_empty() {
+                drop(state);
+                drop(sent);
+                state = lock(&self.state);
+            } else if state.is_closed {
                 return;
-            }
-            drop(state);
-            drop(sent);
-            state = lock(&self.state);
-            if !state.is_wanted() {
+            } else {
                 state = self.sleep(state);
             }
         }

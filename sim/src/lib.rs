@@ -1,4 +1,4 @@
-//! A seeded simulation of whole nodes on faulty stores and clocks.
+//! A seeded simulation of nodes on faulty stores and clocks: real shards and boards, driven without threads.
 //!
 //! One seed is one run: clients and consumers ([`workload`], [`consumers`]) act on nodes
 //! ([`node`]) whose shards, board and committer are put together as in the real one, over a store

@@ -12,8 +12,13 @@ struct Chore {
 const CHORES: &[Chore] = &[
     Chore {
         name: "test",
-        about: "everything CI checks: format, lints, docs, all tests, 1,000 simulated seeds",
+        about: "everything CI checks: format, lints, docs, all tests, the node's interleavings, 1,000 simulated seeds",
         run: test,
+    },
+    Chore {
+        name: "interleave",
+        about: "run the node's threads through thousands of interleavings; SCHEDULES=N for more of them",
+        run: interleave,
     },
     Chore { name: "sim", about: "simulate: cargo xtask sim [--seeds N] [--from SEED]", run: sim },
     Chore {
@@ -34,7 +39,7 @@ fn main() -> ExitCode {
     let Some(chore) = chore else {
         eprintln!("cargo xtask <chore>\n");
         for chore in CHORES {
-            eprintln!("  {:<8} {}", chore.name, chore.about);
+            eprintln!("  {:<10} {}", chore.name, chore.about);
         }
         return if args.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(2) };
     };
@@ -46,10 +51,17 @@ fn test(_: &[String]) -> bool {
     cargo("cargo fmt --all --check")
         && cargo("cargo clippy --workspace --all-targets --locked -- -D warnings")
         && cargo("cargo test --workspace --locked --no-fail-fast")
+        && interleave(&[])
         && cargo_with("cargo doc --workspace --no-deps --locked", &[], &[("RUSTDOCFLAGS", "-D warnings")])
         && sim(&["--seeds".into(), "1000".into()])
         && cargo("cargo fmt --manifest-path bench/Cargo.toml --check")
         && cargo("cargo clippy --manifest-path bench/Cargo.toml --locked -- -D warnings")
+}
+
+/// Built apart: here the node has a model checker's locks and threads, and users get the system's.
+fn interleave(_: &[String]) -> bool {
+    let envs = [("RUSTFLAGS", "--cfg shuttle -D warnings"), ("CARGO_TARGET_DIR", "target/shuttle")];
+    cargo_with("cargo test --locked --package punctual-node-check", &[], &envs)
 }
 
 fn sim(args: &[String]) -> bool {

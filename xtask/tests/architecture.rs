@@ -16,6 +16,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("punctual-disk", &[]),
     ("punctual-almanac", &["punctual-core", "punctual-disk"]),
     ("punctual-node", &["punctual-core"]),
+    ("punctual-node-check", &[]),
     ("punctual-socket", &[]),
     ("punctual-beanstalk", &["punctual-core", "punctual-node", "punctual-socket"]),
     ("punctual-http", &["punctual-core", "punctual-node", "punctual-socket", "punctual-wire"]),
@@ -130,6 +131,19 @@ fn the_linter_bans_clocks_threads_and_files_in_the_pure_crates() {
     let bans = fs::read_to_string(root().join("core/clippy.toml")).unwrap();
     for banned in ["Instant::now", "SystemTime::now", "thread::spawn", "fs::File", "RandomState"] {
         assert!(bans.contains(banned), "core/clippy.toml bans {banned}");
+    }
+}
+
+#[test]
+fn the_nodes_threads_meet_where_the_model_checker_sees_it() {
+    let is_meant = |file: &&String| file.starts_with("node/src/") && !file.starts_with("node/src/sync/");
+    for file in sources().iter().filter(is_meant) {
+        let text = fs::read_to_string(root().join(file)).unwrap();
+        let code = text.split("#[cfg(test)]").next().unwrap();
+        for line in code.lines().filter(|line| line.starts_with("use std::")) {
+            let unseen = ["Mutex", "RwLock", "Condvar", "atomic", "mpsc", "thread", "Instant"];
+            assert!(!unseen.iter().any(|one| line.contains(one)), "{file}: take it from crate::sync: {line}");
+        }
     }
 }
 
