@@ -30,7 +30,7 @@ impl<R> Shard<R> {
         if self.slice_wake() > self.now {
             return None;
         }
-        // What comes due is likely to be handed out soon. Without room for bodies they are read when somebody waits for them.
+        // What comes due is likely to be handed out soon. Without room, bodies are read when somebody waits for them.
         let (bodies, most) = match self.desk.has_room() {
             true => (Bodies::With, self.desk.rows_within(self.config.read_bytes)),
             false => (Bodies::Without, usize::MAX),
@@ -64,8 +64,8 @@ impl<R> Shard<R> {
             None if is_last => Timestamp::NEVER,
             None => end.at,
         };
-        // Rows that changed since are better known here than in the store: what the page says of them is passed over below.
-        // A row that is not durable yet may not have come with it, so that those behind the end count for `next_far`, too.
+        // Rows that changed since are better known here than in the store: what the page says of them is passed over.
+        // Those that are not durable yet may not have come with it, so that they count for what is far, too.
         let range = self.timers.horizon()..end;
         let changed: Vec<_> = self.desk.dirty().filter(|slot| range.contains(&self.desk[*slot].position())).collect();
         let far = self.desk.dirty().map(|slot| self.desk[slot].position()).filter(|position| *position >= end);

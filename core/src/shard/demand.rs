@@ -20,6 +20,7 @@ const FIRST_WISHES: usize = 64;
 type Foremost = (u32, Timestamp, u64);
 
 impl<R> Shard<R> {
+    /// Which of the ready deliveries those who wait may get in this step.
     pub(super) fn collect_demand(&mut self, board: &Board<R>) {
         self.agenda.somebody_waits = !board.is_empty();
         if board.is_empty() {

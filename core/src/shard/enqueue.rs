@@ -18,11 +18,12 @@ pub(super) struct Doomed {
 }
 
 impl<R> Shard<R> {
-    /// Puts a row into a queue's ready set, where it should have been `since` then. This is not written: once its time has come, a
-    /// waiting row is ready by definition.
+    /// Puts a row into a queue's ready set, where it should have been `since` then. This is not written: once its time
+    /// has come, a waiting row is ready by definition.
     pub(super) fn enqueue(&mut self, slot: Slot, queue: QueueIndex, since: Timestamp) {
         let is_old = self.desk[slot].state.expires_at() <= self.now;
         if is_old || self.directory.queue(queue).refuses_newcomers() {
+            // It never stands there, but it dies there: its queue tells what becomes of it.
             self.desk.stand_in(slot, Some(queue));
             return self.die(slot, if is_old { Reason::Expired } else { Reason::PushedOut }, None);
         }
@@ -40,10 +41,12 @@ impl<R> Shard<R> {
         if is_only {
             self.stock.fill(&queue.name);
         }
+        // The least urgent gives way, which may be the one that has just come.
         let too_many = queue.settings.max_length.is_some_and(|max| queue.ready.len() > max);
         if too_many && let Some((priority, position)) = queue.ready.least_urgent() {
             match self.desk.at(position) {
                 Some(slot) => self.die(slot, Reason::PushedOut, None),
+                // It has to be read before it can be given up, which is in the next step.
                 None => {
                     self.directory.push_out(index, priority, position);
                     self.agenda.doomed.push(Doomed { position, reason: Reason::PushedOut, pushed_from: Some(index) });

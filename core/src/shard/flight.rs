@@ -1,4 +1,4 @@
-//! What has left the shard and is not durable yet: batches, and leases whose deliveries are on their way to their consumers.
+//! What has left the shard and is not durable yet: batches, and leases whose deliveries are on their way.
 //!
 //! A lease is written down before its delivery is handed over, so its end is reckoned from when that is thought to be.
 //! If it takes longer, the lease ends so much later, which is told to its consumer and written down in the next step.

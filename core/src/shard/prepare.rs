@@ -158,7 +158,7 @@ impl<R> Shard<R> {
                 };
                 page.rows = rows.expect("each page that was asked for came");
             }
-            // What is read ahead or counted is taken from its page later; only what may be changed has to be on the desk.
+            // What is read ahead or counted is taken from its page later; what may be changed has to be on the desk.
             let worked_on = self.agenda.kept.iter().map(|(_, _, page)| page).chain(&self.agenda.jobs);
             on_desk.extend(worked_on.flat_map(|page| page.rows.iter().cloned()));
         }

@@ -29,7 +29,7 @@ impl<R> Shard<R> {
         self.flight.expect_hand_over(hand_over_at.max(self.now));
         self.drop_absent();
         let mut agenda = std::mem::take(&mut self.agenda);
-        // Before any row changes: those are counted at the end of the step, by minute too if the horizon is behind them.
+        // Before any row changes: what does is counted at the end of the step, by minute too if the horizon is past it.
         if let Some(page) = agenda.minutes.take() {
             self.count_minutes(page);
         }

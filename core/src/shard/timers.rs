@@ -127,7 +127,8 @@ impl Timers {
         !self.is_catching_up
     }
 
-    /// Since when something should have been available whose time this was. Nobody was served before the shard was opened.
+    /// Since when something should have been available whose time this was: nobody was served before the shard was
+    /// opened.
     pub fn since(&self, at: Timestamp) -> Timestamp {
         at.max(self.opened_at)
     }

@@ -181,7 +181,7 @@ impl Desk {
         (row.ready_in, row.offered_at) = (Some(queue), Some(now));
     }
 
-    /// A row stands in the ready set of a queue, if any, since who knows when.
+    /// A row stands in the ready set of a queue, if any. Since when is not known.
     pub fn stand_in(&mut self, slot: Slot, queue: Option<QueueIndex>) {
         self.row_mut(slot).ready_in = queue;
     }
