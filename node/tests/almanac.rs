@@ -14,7 +14,7 @@ use punctual_simulated_disk::{Call, Fault, SimulatedDisk};
 
 use stage::{config, eventually, finish, is_created, name, next, task};
 
-/// Small, so that runs are bound all the time.
+/// Small, so that runs are written all the time.
 fn small() -> Config {
     Config { memory: 128 << 10, segment: 16 << 10, journal: 64 << 10, reserve: 32 << 10, ..Config::default() }
 }

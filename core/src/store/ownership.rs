@@ -12,12 +12,12 @@ use crate::time::{Millis, Timestamp};
 /// The owners of the shards, and the fences in force. `now` is always the store's time.
 #[derive(Debug, Default)]
 pub struct Ownership {
-    shards: BTreeMap<ShardId, Standing>,
+    shards: BTreeMap<ShardId, Tenure>,
 }
 
 /// How it stands with one shard that was claimed at least once.
 #[derive(Debug)]
-struct Standing {
+struct Tenure {
     fence: Fence,
     holder: Option<Holder>,
 }
@@ -32,27 +32,27 @@ impl Ownership {
     /// What is left after a restart of the [`fences`](Ownership::fences) from before: nobody holds
     /// anything, and each fence is one above, so that a writer from before is refused.
     pub fn resume(fences: impl IntoIterator<Item = (ShardId, Fence)>) -> Ownership {
-        let standing = |fence: Fence| Standing { fence: Fence(fence.0 + 1), holder: None };
-        Ownership { shards: fences.into_iter().map(|(shard, fence)| (shard, standing(fence))).collect() }
+        let tenure = |fence: Fence| Tenure { fence: Fence(fence.0 + 1), holder: None };
+        Ownership { shards: fences.into_iter().map(|(shard, fence)| (shard, tenure(fence))).collect() }
     }
 
     /// The fences in force, of all shards that were ever claimed, in order.
     pub fn fences(&self) -> impl Iterator<Item = (ShardId, Fence)> {
-        self.shards.iter().map(|(shard, standing)| (*shard, standing.fence))
+        self.shards.iter().map(|(shard, tenure)| (*shard, tenure.fence))
     }
 
     /// See [`Store::claim`](super::Store::claim).
     pub fn claim(&mut self, shard: ShardId, node: &Name, lease: Millis, now: Timestamp) -> Claim {
-        let standing = self.shards.entry(shard).or_insert(Standing { fence: Fence(0), holder: None });
-        if let Some(holder) = &standing.holder
+        let tenure = self.shards.entry(shard).or_insert(Tenure { fence: Fence(0), holder: None });
+        if let Some(holder) = &tenure.holder
             && holder.node != *node
             && now < holder.until
         {
             return Claim::Held { by: holder.node.clone(), until: holder.until };
         }
-        standing.fence.0 += 1;
-        standing.holder = Some(Holder { node: node.clone(), until: now.plus(lease) });
-        Claim::Granted(standing.fence)
+        tenure.fence.0 += 1;
+        tenure.holder = Some(Holder { node: node.clone(), until: now.plus(lease) });
+        Claim::Granted(tenure.fence)
     }
 
     /// See [`Store::renew`](super::Store::renew).
@@ -64,15 +64,15 @@ impl Ownership {
     /// See [`Store::release`](super::Store::release).
     pub fn release(&mut self, shard: ShardId, fence: Fence) -> Result<(), Fenced> {
         self.holder(shard, fence)?;
-        self.shards.insert(shard, Standing { fence: Fence(fence.0 + 1), holder: None });
+        self.shards.insert(shard, Tenure { fence: Fence(fence.0 + 1), holder: None });
         Ok(())
     }
 
     /// See [`Store::owners`](super::Store::owners).
     pub fn owners(&self) -> Vec<Owner> {
-        let owner = |(shard, standing): (&ShardId, &Standing)| {
-            let holder = standing.holder.as_ref()?;
-            Some(Owner { shard: *shard, node: holder.node.clone(), fence: standing.fence, until: holder.until })
+        let owner = |(shard, tenure): (&ShardId, &Tenure)| {
+            let holder = tenure.holder.as_ref()?;
+            Some(Owner { shard: *shard, node: holder.node.clone(), fence: tenure.fence, until: holder.until })
         };
         self.shards.iter().filter_map(owner).collect()
     }
@@ -80,14 +80,14 @@ impl Ownership {
     /// Whether a commit under this fence comes from the shard's owner.
     pub fn admit(&self, shard: ShardId, fence: Fence) -> Result<(), Fenced> {
         match self.shards.get(&shard) {
-            Some(Standing { fence: current, holder: Some(_) }) if *current == fence => Ok(()),
-            standing => Err(Fenced { current: standing.map_or(Fence(0), |standing| standing.fence) }),
+            Some(Tenure { fence: current, holder: Some(_) }) if *current == fence => Ok(()),
+            tenure => Err(Fenced { current: tenure.map_or(Fence(0), |tenure| tenure.fence) }),
         }
     }
 
     fn holder(&mut self, shard: ShardId, fence: Fence) -> Result<&mut Holder, Fenced> {
         self.admit(shard, fence)?;
-        let holder = self.shards.get_mut(&shard).and_then(|standing| standing.holder.as_mut());
+        let holder = self.shards.get_mut(&shard).and_then(|tenure| tenure.holder.as_mut());
         Ok(holder.expect("only a holder is admitted"))
     }
 }

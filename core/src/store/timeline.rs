@@ -15,7 +15,7 @@
 use super::Position;
 use crate::time::Timestamp;
 
-/// How many entries a leaf takes before it is settled, and split if it is still more than half full.
+/// How many entries a leaf takes before it is tidied, and split if it is still more than half full.
 const FULL: usize = 1_024;
 
 /// Rows in time order, each as something small that stands for it: where to find it, or all of it
@@ -33,7 +33,7 @@ struct Leaf<T> {
     /// How many rows it has.
     rows: usize,
     /// Whether the entries may be out of order or name rows that left.
-    unsettled: bool,
+    is_loose: bool,
 }
 
 impl<T> Default for Timeline<T> {
@@ -44,7 +44,7 @@ impl<T> Default for Timeline<T> {
 
 impl<T> Default for Leaf<T> {
     fn default() -> Leaf<T> {
-        Leaf { entries: Vec::new(), rows: 0, unsettled: false }
+        Leaf { entries: Vec::new(), rows: 0, is_loose: false }
     }
 }
 
@@ -53,7 +53,7 @@ impl<T: Copy> Timeline<T> {
     pub fn add(&mut self, position: Position, row: T) {
         let number = self.leaf_of(position);
         let leaf = &mut self.leaves[number];
-        leaf.unsettled |= leaf.entries.last().is_some_and(|(last, _)| *last >= position);
+        leaf.is_loose |= leaf.entries.last().is_some_and(|(last, _)| *last >= position);
         leaf.rows += 1;
         leaf.entries.push((position, Some(row)));
         self.make_room(number);
@@ -65,7 +65,7 @@ impl<T: Copy> Timeline<T> {
         let leaf = &mut self.leaves[number];
         leaf.rows -= 1;
         if leaf.rows > 0 {
-            leaf.unsettled = true;
+            leaf.is_loose = true;
             leaf.entries.push((position, None));
             self.make_room(number);
         } else if number == 0 {
@@ -80,7 +80,7 @@ impl<T: Copy> Timeline<T> {
     pub fn get(&mut self, position: Position) -> Option<T> {
         let number = self.leaf_of(position);
         let leaf = &mut self.leaves[number];
-        leaf.settle();
+        leaf.tidy();
         let found = leaf.entries.binary_search_by_key(&position, |(at, _)| *at).ok()?;
         leaf.entries[found].1
     }
@@ -91,10 +91,10 @@ impl<T: Copy> Timeline<T> {
         let first = self.leaf_of(from);
         let leaves = self.starts[first..].iter().zip(&mut self.leaves[first..]);
         leaves.take_while(move |(start, _)| **start < end).flat_map(move |(_, leaf)| {
-            leaf.settle();
+            leaf.tidy();
             let begin = leaf.entries.partition_point(|(position, _)| *position < from);
             let stop = leaf.entries.partition_point(|(position, _)| *position < end);
-            settled(&leaf.entries[begin.min(stop)..stop])
+            tidied(&leaf.entries[begin.min(stop)..stop])
         })
     }
 
@@ -104,10 +104,10 @@ impl<T: Copy> Timeline<T> {
         let first = self.leaf_of(from);
         let last = self.starts.partition_point(|start| *start < before).max(first);
         self.leaves[first..last].iter_mut().rev().flat_map(move |leaf| {
-            leaf.settle();
+            leaf.tidy();
             let begin = leaf.entries.partition_point(|(position, _)| *position < from);
             let stop = leaf.entries.partition_point(|(position, _)| *position < before);
-            settled(&leaf.entries[begin.min(stop)..stop]).rev()
+            tidied(&leaf.entries[begin.min(stop)..stop]).rev()
         })
     }
 
@@ -120,8 +120,8 @@ impl<T: Copy> Timeline<T> {
     /// reader can go through the timeline piece by piece.
     pub fn leaf(&mut self, number: usize) -> impl Iterator<Item = (Position, T)> {
         let leaf = &mut self.leaves[number];
-        leaf.settle();
-        settled(&leaf.entries)
+        leaf.tidy();
+        tidied(&leaf.entries)
     }
 
     /// The number of the leaf to which a position belongs.
@@ -135,7 +135,7 @@ impl<T: Copy> Timeline<T> {
         if leaf.entries.len() < FULL {
             return;
         }
-        leaf.settle();
+        leaf.tidy();
         if leaf.entries.len() > FULL / 2 {
             let upper = leaf.split();
             self.starts.insert(number + 1, upper.entries[0].0);
@@ -144,15 +144,15 @@ impl<T: Copy> Timeline<T> {
     }
 }
 
-/// The rows of entries that are settled.
-fn settled<T: Copy>(entries: &[(Position, Option<T>)]) -> impl DoubleEndedIterator<Item = (Position, T)> {
+/// The rows of entries that are tidied.
+fn tidied<T: Copy>(entries: &[(Position, Option<T>)]) -> impl DoubleEndedIterator<Item = (Position, T)> {
     entries.iter().filter_map(|(position, row)| Some((*position, (*row)?)))
 }
 
 impl<T: Copy> Leaf<T> {
     /// Sorts the entries; of those for one position the last one tells.
-    fn settle(&mut self) {
-        if !self.unsettled {
+    fn tidy(&mut self) {
+        if !self.is_loose {
             return;
         }
         self.entries.sort_by_key(|(position, _)| *position);
@@ -164,7 +164,7 @@ impl<T: Copy> Leaf<T> {
             same
         });
         self.entries.retain(|(_, row)| row.is_some());
-        self.unsettled = false;
+        self.is_loose = false;
         assert_eq!(self.entries.len(), self.rows, "a leaf knows how many rows it has");
     }
 
@@ -172,7 +172,7 @@ impl<T: Copy> Leaf<T> {
     fn split(&mut self) -> Leaf<T> {
         let entries = self.entries.split_off(self.entries.len() / 2);
         self.rows = self.entries.len();
-        Leaf { rows: entries.len(), entries, unsettled: false }
+        Leaf { rows: entries.len(), entries, is_loose: false }
     }
 }
 
@@ -239,7 +239,7 @@ mod tests {
         for (position, row) in &rows {
             timeline.add(*position, *row);
         }
-        assert!(timeline.leaves.iter().all(|leaf| !leaf.unsettled));
+        assert!(timeline.leaves.iter().all(|leaf| !leaf.is_loose));
         assert!(timeline.range(Position::START, Timestamp::NEVER).eq(rows));
     }
 

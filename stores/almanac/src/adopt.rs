@@ -1,4 +1,4 @@
-//! Adopting: a run that was bound takes the place of the frozen layer and of the runs that were
+//! Adopting: a run that was written takes the place of the frozen layer and of the runs that were
 //! carried over.
 //!
 //! Until that one moment, the run's place on the shelf is empty and the entries of its keys are
@@ -10,82 +10,83 @@ use std::sync::{Arc, Mutex};
 use roaring::RoaringBitmap;
 
 use crate::address::Address;
-use crate::binding::{Bound, NONE, Plan};
 use crate::error::ReadError;
+use crate::holdings::Holdings;
 use crate::lock::lock;
 use crate::manifest::Tallies;
+use crate::merge::{Merged, NONE, Plan};
 use crate::recent::Frozen;
 use crate::run::{KeySection, Run, STRETCHES, partition_of};
 use crate::shelf::Shelved;
-use crate::state::State;
 
 /// Puts the new run in its place. Gives the runs that were taken down, with their places, and
 /// what is left of the frozen layer, to be dropped without a lock.
 pub(crate) fn adopt(
-    state: &Mutex<State>,
+    holdings: &Mutex<Holdings>,
     plan: &Plan,
-    bound: &Bound,
+    merged: &Merged,
     tallies: Arc<Tallies>,
 ) -> (Vec<(u16, Shelved)>, Option<Frozen>) {
-    let place = enter_keys(state, bound);
-    let mut state = lock(state);
-    let frozen = state.frozen.take();
-    let replaced = plan.runs.iter().filter(|run| bound.replaces(run));
-    let retired: Vec<(u16, Shelved)> = replaced.filter_map(|(old, _)| Some((*old, state.shelf.take(*old)?))).collect();
-    if let (Some(place), Some(run)) = (place, &bound.run) {
+    let place = enter_keys(holdings, merged);
+    let mut holdings = lock(holdings);
+    let frozen = holdings.frozen.take();
+    let replaced = plan.runs.iter().filter(|run| merged.replaces(run));
+    let retired: Vec<(u16, Shelved)> =
+        replaced.filter_map(|(old, _)| Some((*old, holdings.shelf.take(*old)?))).collect();
+    if let (Some(place), Some(run)) = (place, &merged.run) {
         let shelved = Shelved { run: Arc::clone(run), deaths: Arc::default() };
-        state.shelf.put(place, shelved);
-        note_deaths(&mut state, plan, bound, place, frozen.as_ref(), &retired);
-        lend(&mut state, bound, place);
+        holdings.shelf.put(place, shelved);
+        carry_deaths_over(&mut holdings, plan, merged, place, frozen.as_ref(), &retired);
+        lend(&mut holdings, merged, place);
     }
-    state.tallies = tallies;
+    holdings.tallies = tallies;
     (retired, frozen)
 }
 
 /// Takes the keys of a run that was taken down out of the index.
-pub(crate) fn forget_keys(state: &Mutex<State>, place: u16, retired: &Shelved) -> Result<(), ReadError> {
+pub(crate) fn forget_keys(holdings: &Mutex<Holdings>, place: u16, retired: &Shelved) -> Result<(), ReadError> {
     each_key(&retired.run, |keys| {
-        let mut state = lock(state);
+        let mut holdings = lock(holdings);
         for (hash, ordinal) in keys {
             if !retired.deaths.contains(*ordinal) {
-                state.shelf.keys_mut().remove(*hash, Address { run: place, ordinal: *ordinal });
+                holdings.shelf.keys_mut().remove(*hash, Address { run: place, ordinal: *ordinal });
             }
         }
     })?;
-    lock(state).shelf.vacate(place);
+    lock(holdings).shelf.vacate(place);
     Ok(())
 }
 
 /// Enters the keys of the new run, while its place is still empty.
-fn enter_keys(state: &Mutex<State>, bound: &Bound) -> Option<u16> {
-    bound.run.as_ref()?;
-    let place = lock(state).shelf.reserve();
-    let partitions = bound.keys.chunk_by(|(one, _), (other, _)| partition_of(*one) == partition_of(*other));
+fn enter_keys(holdings: &Mutex<Holdings>, merged: &Merged) -> Option<u16> {
+    merged.run.as_ref()?;
+    let place = lock(holdings).shelf.reserve();
+    let partitions = merged.keys.chunk_by(|(one, _), (other, _)| partition_of(*one) == partition_of(*other));
     for keys in partitions {
-        lock(state).shelf.keys_mut().insert_partition(partition_of(keys[0].0), place, keys);
+        lock(holdings).shelf.keys_mut().insert_partition(partition_of(keys[0].0), place, keys);
     }
     Some(place)
 }
 
 /// Rows of the new run that died while it was being written.
-fn note_deaths(
-    state: &mut State,
+fn carry_deaths_over(
+    holdings: &mut Holdings,
     plan: &Plan,
-    bound: &Bound,
+    merged: &Merged,
     place: u16,
     frozen: Option<&Frozen>,
     retired: &[(u16, Shelved)],
 ) {
     if let Some(frozen) = frozen {
         for slot in frozen.gone() {
-            let ordinal = bound.ordinals[slot as usize];
+            let ordinal = merged.ordinals[slot as usize];
             if ordinal != NONE {
-                state.shelf.kill(plan.rows.hash(slot), Address { run: place, ordinal });
+                holdings.shelf.kill(plan.rows.hash(slot), Address { run: place, ordinal });
             }
         }
     }
     let mut dead = RoaringBitmap::new();
-    for (old, ordinals) in &bound.carried {
+    for (old, ordinals) in &merged.carried {
         let now = retired.iter().find(|(place, _)| place == old).map(|(_, now)| &now.deaths);
         let then = plan.runs.iter().find(|(place, _)| place == old).map(|(_, then)| &then.deaths);
         if let (Some(now), Some(then)) = (now, then) {
@@ -93,23 +94,23 @@ fn note_deaths(
         }
     }
     if !dead.is_empty() {
-        for (hash, ordinal) in bound.keys.iter().filter(|(_, ordinal)| dead.contains(*ordinal)) {
-            state.shelf.kill(*hash, Address { run: place, ordinal: *ordinal });
+        for (hash, ordinal) in merged.keys.iter().filter(|(_, ordinal)| dead.contains(*ordinal)) {
+            holdings.shelf.kill(*hash, Address { run: place, ordinal: *ordinal });
         }
     }
 }
 
 /// Bodies that are now in the new run are borrowed from there.
-fn lend(state: &mut State, bound: &Bound, place: u16) {
-    if bound.borrowed.is_empty() && bound.carried.is_empty() {
+fn lend(holdings: &mut Holdings, merged: &Merged, place: u16) {
+    if merged.borrowed.is_empty() && merged.carried.is_empty() {
         return;
     }
-    state.active.borrow_from(|address| {
+    holdings.active.borrow_from(|address| {
         let carried = || {
-            let (_, ordinals) = bound.carried.iter().find(|(place, _)| *place == address.run)?;
+            let (_, ordinals) = merged.carried.iter().find(|(place, _)| *place == address.run)?;
             Some(ordinals[address.ordinal as usize]).filter(|ordinal| *ordinal != NONE)
         };
-        let ordinal = bound.borrowed.get(&address).copied().or_else(carried)?;
+        let ordinal = merged.borrowed.get(&address).copied().or_else(carried)?;
         Some(Address { run: place, ordinal })
     });
 }

@@ -1,11 +1,11 @@
 //! The almanac as a store: who may write, what is written first, and who waits for whom.
 //!
 //! ```text
-//! commit:  journal lock ── write ── sync ──┐ state lock ── apply ──┐ answer
-//! read:                         state lock ┴ find ──┐ disk ──┐ copy out
-//! keeper:  both locks, briefly ── freeze ──┐ disk … ┴ state lock, briefly ── adopt
+//! commit:  journal lock ── write ── sync ──┐ holdings lock ── apply ──┐ answer
+//! read:                      holdings lock ┴ find ──┐ disk ──┐ copy out
+//! keeper:  both locks, briefly ── freeze ──┐ disk … ┴ holdings lock, briefly ── adopt
 //! ```
-//! Locks are taken in this order: desk, journal, state.
+//! Locks are taken in this order: keeper, journal, holdings.
 
 use std::any::Any;
 use std::fmt;
@@ -23,16 +23,16 @@ use punctual_core::{Clock, Millis, Name};
 use punctual_disk::Disk;
 
 use crate::blocks::Blocks;
-use crate::config::{Config, Sync, Tending};
+use crate::config::{Config, SyncPolicy, Tending};
 use crate::error::OpenError;
+use crate::holdings::{ApplyError, Holdings};
 use crate::journal::{Journal, Reach, Reached};
-use crate::keeper::Desk;
+use crate::keeper::Keeper;
 use crate::lock::lock;
 use crate::open;
 use crate::payload::{write_batch, write_claim};
 use crate::read::Reader;
 use crate::setback::Setback;
-use crate::state::{ApplyError, State};
 use crate::weight::Weight;
 
 /// How long a commit waits at most while the keeper is behind, but not so far that memory runs out.
@@ -71,9 +71,9 @@ pub(crate) struct Shared {
     pub config: Config,
     pub clock: Arc<dyn Clock>,
     pub journal: Mutex<Journal>,
-    pub state: Mutex<State>,
+    pub holdings: Mutex<Holdings>,
     pub blocks: Blocks,
-    pub desk: Mutex<Desk>,
+    pub keeper: Mutex<Keeper>,
     /// About how much memory the active layer takes; to look at without a lock.
     pub recent_bytes: AtomicUsize,
     pub signals: Mutex<Signals>,
@@ -121,15 +121,15 @@ impl Almanac {
         shared.clear_the_way();
         if !shared.losses.is_empty() {
             // What cannot be read any more is not to be met again.
-            let settled = shared.tend(true).map_err(io::Error::other);
-            settled.map_err(OpenError::io("what is left could not be written"))?;
+            let cleared = shared.tend(true).map_err(io::Error::other);
+            cleared.map_err(OpenError::io("what is left could not be written"))?;
             shared.forget_lost();
         }
         // From here on, what has been started is stopped if something goes wrong.
         let mut almanac = Almanac { shared: Arc::clone(&shared), threads: Vec::new() };
         if shared.config.tending == Tending::Thread {
             almanac.threads.push(start(&shared, "keeper", Shared::keep)?);
-            if let Sync::Every(time) = shared.config.sync {
+            if let SyncPolicy::Every(time) = shared.config.sync {
                 almanac.threads.push(start(&shared, "syncer", move |shared| shared.sync_every(time))?);
             }
         }
@@ -147,14 +147,14 @@ impl Almanac {
             let journal = lock(&self.shared.journal);
             (journal.bytes(), journal.free())
         };
-        let state = lock(&self.shared.state);
+        let holdings = lock(&self.shared.holdings);
         Usage {
-            recent_bytes: state.active.bytes() + state.frozen.as_ref().map_or(0, |frozen| frozen.layer().bytes()),
-            key_bytes: state.shelf.keys().bytes(),
+            recent_bytes: holdings.active.bytes() + holdings.frozen.as_ref().map_or(0, |frozen| frozen.layer().bytes()),
+            key_bytes: holdings.shelf.keys().bytes(),
             block_bytes: self.shared.blocks.bytes() as usize,
-            rows_in_runs: state.shelf.keys().len() as u64,
-            runs: state.shelf.runs().count(),
-            run_bytes: state.shelf.runs().map(|(_, shelved)| shelved.run.file_bytes()).sum(),
+            rows_in_runs: holdings.shelf.keys().len() as u64,
+            runs: holdings.shelf.runs().count(),
+            run_bytes: holdings.shelf.runs().map(|(_, shelved)| shelved.run.file_bytes()).sum(),
             journal_bytes: segments,
             free_segments,
         }
@@ -253,7 +253,7 @@ impl Shared {
         let draft = lock(&self.reach).as_mut().and_then(|reach| reach.draft(reached).ok()).flatten();
         // Synced without the lock, so that commits can note what they have done meanwhile.
         if let Some(draft) = draft.filter(|draft| draft.sync().is_ok()) {
-            lock(&self.reach).as_mut().expect("it was just there").settle(&draft);
+            lock(&self.reach).as_mut().expect("it was just there").confirm(&draft);
             self.noted_segment.fetch_max(reached.segment, Ordering::Relaxed);
         }
     }
@@ -266,7 +266,7 @@ impl Shared {
         }
     }
 
-    pub fn note_hardship(&self, hardship: Option<Hardship>) {
+    pub fn set_hardship(&self, hardship: Option<Hardship>) {
         self.is_troubled.store(hardship.is_some(), Ordering::Relaxed);
         *lock(&self.hardship) = hardship;
         if !self.is_troubled.load(Ordering::Relaxed) {
@@ -283,7 +283,7 @@ impl Shared {
     }
 
     fn reader(&self) -> Reader<'_> {
-        Reader { state: &self.state, blocks: &self.blocks }
+        Reader { holdings: &self.holdings, blocks: &self.blocks }
     }
 
     /// Writes a record, makes it durable and applies it.
@@ -293,9 +293,9 @@ impl Shared {
         journal.append(kept, write).map_err(|error| self.append_failed(error))?;
         if let Some(error) = journal.take_lacking() {
             let setback = Setback::io("a segment of the journal could not be made")(error);
-            self.note_hardship(setback.hardship());
+            self.set_hardship(setback.hardship());
         }
-        if self.config.sync == Sync::Always {
+        if self.config.sync == SyncPolicy::Always {
             journal.sync().map_err(|error| self.poison(format!("the journal could not be synced: {error}")))?;
         }
         let reached = journal.reached();
@@ -305,13 +305,13 @@ impl Shared {
         } else {
             self.note_reach_lightly(reached);
         }
-        let mut state = lock(&self.state);
-        state.apply(journal.payload(), &self.blocks).map_err(|error| self.apply_failed(error))?;
-        self.recent_bytes.store(state.active.bytes(), Ordering::Relaxed);
-        self.to_tell.store(state.to_tell(), Ordering::Relaxed);
-        let is_frozen = state.frozen.is_some();
-        drop(state);
-        self.note_growth(journal);
+        let mut holdings = lock(&self.holdings);
+        holdings.apply(journal.payload(), &self.blocks).map_err(|error| self.apply_failed(error))?;
+        self.recent_bytes.store(holdings.active.bytes(), Ordering::Relaxed);
+        self.to_tell.store(holdings.to_tell(), Ordering::Relaxed);
+        let is_frozen = holdings.frozen.is_some();
+        drop(holdings);
+        self.set_may_grow(journal);
         if (!is_frozen && self.is_due(journal)) || self.is_worth_waking(journal, kept) {
             self.wake_keeper();
         }
@@ -413,7 +413,7 @@ impl Store for Almanac {
             Err(poisoned @ StoreError::Poisoned(_)) => return Err(poisoned),
             Err(_) => lock(&shared.journal),
         };
-        let claim = lock(&shared.state).ownership.claim(shard, node, lease, shared.clock.now());
+        let claim = lock(&shared.holdings).ownership.claim(shard, node, lease, shared.clock.now());
         if let Claim::Granted(fence) = claim {
             shared.record(&mut journal, |to| write_claim(shard, fence, to))?;
             // Whoever was granted a fence relies on it that no later one is the same.
@@ -425,17 +425,17 @@ impl Store for Almanac {
 
     fn renew(&self, shard: ShardId, fence: Fence, lease: Millis) -> Result<(), StoreError> {
         self.shared.check()?;
-        Ok(lock(&self.shared.state).ownership.renew(shard, fence, lease, self.shared.clock.now())?)
+        Ok(lock(&self.shared.holdings).ownership.renew(shard, fence, lease, self.shared.clock.now())?)
     }
 
     fn release(&self, shard: ShardId, fence: Fence) -> Result<(), StoreError> {
         self.shared.check()?;
-        Ok(lock(&self.shared.state).ownership.release(shard, fence)?)
+        Ok(lock(&self.shared.holdings).ownership.release(shard, fence)?)
     }
 
     fn owners(&self) -> Result<Vec<Owner>, StoreError> {
         self.shared.check()?;
-        Ok(lock(&self.shared.state).ownership.owners())
+        Ok(lock(&self.shared.holdings).ownership.owners())
     }
 
     fn get(&self, shard: ShardId, keys: &[Key], bodies: Bodies) -> Result<Vec<Option<Row>>, StoreError> {
@@ -475,22 +475,22 @@ impl Store for Almanac {
 
     fn tallies(&self, shard: ShardId) -> Result<Vec<(Tally, i64)>, StoreError> {
         self.shared.check()?;
-        Ok(lock(&self.shared.state).tallies(shard))
+        Ok(lock(&self.shared.holdings).tallies(shard))
     }
 
     fn commit(&self, batches: Vec<Batch>) -> Result<Vec<Result<(), Fenced>>, StoreError> {
         let shared = &*self.shared;
         shared.hold_back()?;
-        let mut journal = shared.make_way(|state| state.weigh(&batches, &shared.blocks))?;
+        let mut journal = shared.make_way(|holdings| holdings.weigh(&batches, &shared.blocks))?;
         shared.check()?;
         let verdicts: Vec<Result<(), Fenced>> = {
-            let state = lock(&shared.state);
-            batches.iter().map(|batch| state.ownership.admit(batch.shard, batch.fence)).collect()
+            let holdings = lock(&shared.holdings);
+            batches.iter().map(|batch| holdings.ownership.admit(batch.shard, batch.fence)).collect()
         };
         let says_something = |batch: &Batch| !batch.changes.is_empty() || !batch.tallies.is_empty();
         let admitted = || batches.iter().zip(&verdicts).filter(|(_, verdict)| verdict.is_ok()).map(|(batch, _)| batch);
         if admitted().any(says_something) {
-            let verified = lock(&shared.state).verify(admitted(), &shared.blocks);
+            let verified = lock(&shared.holdings).verify(admitted(), &shared.blocks);
             verified.map_err(|error| shared.verify_failed(error))?;
             shared.record(&mut journal, |to| admitted().for_each(|batch| write_batch(batch, to)))?;
         }

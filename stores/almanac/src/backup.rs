@@ -40,7 +40,7 @@ pub struct Backup {
 pub fn backup(from: &Path, to: &Path) -> Result<Backup, OpenError> {
     let disk = ReadOnlyDirectory::open(from).map_err(OpenError::io(format!("{} cannot be read", from.display())))?;
     make_empty(to)?;
-    let owner = Owner::of(to).map_err(OpenError::io(format!("{} cannot be looked at", to.display())))?;
+    let owner = FileOwner::of(to).map_err(OpenError::io(format!("{} cannot be looked at", to.display())))?;
     for _ in 0..ATTEMPTS {
         if let Some(done) = attempt(&disk, from, to, &owner)? {
             let failed = || OpenError::io(format!("{} cannot be given to its owner", to.display()));
@@ -53,7 +53,7 @@ pub fn backup(from: &Path, to: &Path) -> Result<Backup, OpenError> {
     Err(OpenError::Io { what: format!("{} cannot be copied", from.display()), error })
 }
 
-fn attempt(disk: &dyn Disk, from: &Path, to: &Path, owner: &Owner) -> Result<Option<Backup>, OpenError> {
+fn attempt(disk: &dyn Disk, from: &Path, to: &Path, owner: &FileOwner) -> Result<Option<Backup>, OpenError> {
     let Some(manifest) = Manifest::load(disk)? else {
         let error = io::Error::new(ErrorKind::NotFound, "there is no manifest");
         return Err(OpenError::Io { what: format!("{} holds no almanac", from.display()), error });
@@ -108,7 +108,7 @@ fn finish(to: &Path, manifest: &Manifest, reached: Reached) -> Result<(), OpenEr
     manifest.store(&disk).and_then(|()| disk.sync()).map_err(failed())
 }
 
-fn link_or_copy(from: &Path, to: &Path, owner: &Owner, done: &mut Backup) -> io::Result<()> {
+fn link_or_copy(from: &Path, to: &Path, owner: &FileOwner, done: &mut Backup) -> io::Result<()> {
     if owner.reads(from)? && fs::hard_link(from, to).is_ok() {
         done.linked += 1;
         return Ok(());
@@ -118,16 +118,16 @@ fn link_or_copy(from: &Path, to: &Path, owner: &Owner, done: &mut Backup) -> io:
 }
 
 /// Who is to have the copy.
-struct Owner {
+struct FileOwner {
     user: u32,
     group: u32,
 }
 
-impl Owner {
+impl FileOwner {
     /// The owner of the directory in which this one is.
-    fn of(directory: &Path) -> io::Result<Owner> {
+    fn of(directory: &Path) -> io::Result<FileOwner> {
         let around = fs::metadata(directory.join(".."))?;
-        Ok(Owner { user: around.uid(), group: around.gid() })
+        Ok(FileOwner { user: around.uid(), group: around.gid() })
     }
 
     /// Whether it may read a private file as it is.

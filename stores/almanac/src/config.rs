@@ -7,7 +7,7 @@ use crate::retell::Telling;
 
 /// When a commit is on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sync {
+pub enum SyncPolicy {
     /// Before it is confirmed.
     Always,
     /// Within this time after it was confirmed: faster, and a power loss takes the last commits with
@@ -15,11 +15,11 @@ pub enum Sync {
     Every(Duration),
 }
 
-impl fmt::Display for Sync {
+impl fmt::Display for SyncPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Sync::Always => f.write_str("every commit is on disk before it is confirmed"),
-            Sync::Every(time) => {
+            SyncPolicy::Always => f.write_str("every commit is on disk before it is confirmed"),
+            SyncPolicy::Every(time) => {
                 let millis = time.as_millis();
                 write!(f, "synced every {millis} ms: a power loss takes what was confirmed in the last {millis} ms")
             }
@@ -49,7 +49,7 @@ pub struct Config {
     /// How much room is kept for acknowledging and cancelling when the disk is full.
     pub reserve: u64,
     /// When a commit is on disk.
-    pub sync: Sync,
+    pub sync: SyncPolicy,
     /// Who moves rows from the journal into runs.
     pub tending: Tending,
     /// Whether there was an almanac in this directory before, so that an empty one has lost it.
@@ -67,7 +67,7 @@ impl Default for Config {
             segment: 16 << 20,
             journal: 128 << 20,
             reserve: 32 << 20,
-            sync: Sync::Always,
+            sync: SyncPolicy::Always,
             tending: Tending::Thread,
             must_exist: false,
             accepts_loss: false,
@@ -76,7 +76,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// How much recent rows may take before they are bound into a run; twice, while one is being written.
+    /// How much recent rows may take before they are merged into a run; twice, while one is being written.
     pub(crate) fn recent(&self) -> usize {
         self.memory / 7 * 2
     }
@@ -107,7 +107,7 @@ impl Config {
         if self.memory < 1 << 16 {
             return Err(format!("`memory` is {}: it must be at least 64 KiB", self.memory));
         }
-        if self.sync == Sync::Every(Duration::ZERO) {
+        if self.sync == SyncPolicy::Every(Duration::ZERO) {
             return Err("`sync` every 0 ms: give it a millisecond or more, or sync always".into());
         }
         Ok(())

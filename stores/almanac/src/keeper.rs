@@ -1,4 +1,4 @@
-//! The keeper: what is done beside the commits. It keeps free segments ready, binds recent rows into
+//! The keeper: what is done beside the commits. It keeps free segments ready, merges recent rows into
 //! runs, replaces the manifest, gives back what is not needed any more.
 //!
 //! Each step can fail and be made again, because nothing that counts is given up before the next
@@ -13,11 +13,11 @@ use punctual_core::store::{Position, StoreError};
 
 use crate::adopt::{adopt, forget_keys};
 use crate::almanac::{Shared, Vigil};
-use crate::binding::{BindError, Binder, Bound, Plan};
 use crate::error::is_no_room;
 use crate::journal::{AppendError, Journal, SegmentFile};
 use crate::lock::lock;
 use crate::manifest::{Manifest, Tallies};
+use crate::merge::{MergeError, Merged, Merger, Plan};
 use crate::recent::{Frozen, Recent};
 use crate::retell::dead_bytes;
 use crate::room::{need_of, no_room_for_run};
@@ -29,14 +29,14 @@ use crate::shelf::Shelved;
 const RETELLINGS: usize = 2;
 /// How often the keeper looks around when nobody calls it.
 const ROUND: Duration = Duration::from_secs(1);
-/// After so many rounds in which hardly anything came, recent rows are bound although there is room for
+/// After so many rounds in which hardly anything came, recent rows are merged although there is room for
 /// more: what waits for long is to cost next to no memory.
 const QUIET_ROUNDS: u32 = 5;
 /// How much room dead blocks at the beginning of a run must take before it is given back.
 const PUNCH: u64 = 1 << 20;
 
-/// What the keeper has in hand.
-pub(crate) struct Desk {
+/// What the keeper remembers from one round to the next.
+pub(crate) struct Keeper {
     /// A layer that was frozen and is not in the manifest yet.
     open: Option<Checkpoint>,
     /// The number of the next run.
@@ -47,9 +47,9 @@ pub(crate) struct Desk {
     pub dead_bytes: u64,
 }
 
-impl Desk {
-    pub fn starting_with(next_run: u64) -> Desk {
-        Desk { open: None, next_run, given_back: BTreeMap::new(), dead_bytes: 0 }
+impl Keeper {
+    pub fn starting_with(next_run: u64) -> Keeper {
+        Keeper { open: None, next_run, given_back: BTreeMap::new(), dead_bytes: 0 }
     }
 
     /// The number of the next run.
@@ -86,7 +86,7 @@ struct Checkpoint {
     plan: Plan,
     /// The manifest as it is to be; the new run is still missing from it.
     manifest: Manifest,
-    bound: Option<Bound>,
+    merged: Option<Merged>,
 }
 
 impl Shared {
@@ -107,11 +107,11 @@ impl Shared {
             // Memory is kept for the next rows only while there are some: neither what is spare now nor
             // what becomes so.
             if is_quiet {
-                lock(&self.state).spare = None;
+                lock(&self.holdings).spare = None;
             }
             let tended = self.tend(is_quiet);
             if is_quiet {
-                lock(&self.state).spare = None;
+                lock(&self.holdings).spare = None;
             }
             if tended.is_err() {
                 // What failed is tried again, but not in a hurry.
@@ -136,49 +136,49 @@ impl Shared {
 
     /// Does all that is to be done. `forced`: also a checkpoint that is not due yet.
     pub fn tend(&self, forced: bool) -> Result<(), StoreError> {
-        let mut desk = lock(&self.desk);
+        let mut keeper = lock(&self.keeper);
         let _vigil = Vigil(self);
         self.check()?;
         self.sync_journal()?;
         let reached = lock(&self.journal).reached();
         self.note_reach(reached);
-        let mut round = self.round(&mut desk, forced);
+        let mut round = self.round(&mut keeper, forced);
         // Without room, what is dead gives some back, and it goes on; but not for ever in one go.
         for _ in 0..RETELLINGS {
-            if !round.lacks_room() || !self.is_worth_retelling(&desk) {
+            if !round.lacks_room() || !self.is_worth_retelling(&keeper) {
                 break;
             }
-            match self.retell(&mut desk) {
-                Ok(()) => round = self.round(&mut desk, forced),
+            match self.retell(&mut keeper) {
+                Ok(()) => round = self.round(&mut keeper, forced),
                 Err(Setback::Store(error @ StoreError::Poisoned(_))) => return Err(error),
                 // What was wrong before is what is wrong.
                 Err(_) => break,
             }
         }
-        self.note_hardship(round.setback().and_then(Setback::hardship));
-        self.note_growth(&lock(&self.journal));
+        self.set_hardship(round.setback().and_then(Setback::hardship));
+        self.set_may_grow(&lock(&self.journal));
         self.calm.notify_all();
-        Ok(round.bound?)
+        Ok(round.merged?)
     }
 
-    fn round(&self, desk: &mut Desk, forced: bool) -> Round {
+    fn round(&self, keeper: &mut Keeper, forced: bool) -> Round {
         self.look_for_room();
         let refilled = self.refill();
-        let bound = self.bind_what_is_due(desk, forced);
-        let refilled = if bound.is_ok() { refilled.and_then(|()| self.refill()) } else { refilled };
-        Round { bound, refilled }
+        let merged = self.merge_what_is_due(keeper, forced);
+        let refilled = if merged.is_ok() { refilled.and_then(|()| self.refill()) } else { refilled };
+        Round { merged, refilled }
     }
 
-    fn bind_what_is_due(&self, desk: &mut Desk, forced: bool) -> Result<(), Setback> {
+    fn merge_what_is_due(&self, keeper: &mut Keeper, forced: bool) -> Result<(), Setback> {
         loop {
-            if desk.open.is_none() {
+            if keeper.open.is_none() {
                 if !forced && !self.is_due(&lock(&self.journal)) && !self.is_due_early() {
                     return Ok(());
                 }
-                self.check_room_to_bind()?;
-                desk.open = Some(self.freeze(desk.next_run)?);
+                self.check_room_for_run()?;
+                keeper.open = Some(self.freeze(keeper.next_run)?);
             }
-            let finished = self.finish(desk);
+            let finished = self.finish(keeper);
             self.calm.notify_all();
             if finished.is_err() || forced {
                 return finished;
@@ -192,23 +192,23 @@ impl Shared {
         if !self.is_short_of_room() {
             return false;
         }
-        let (room, need) = (self.room_to_bind(), self.need_of_active());
+        let (room, need) = (self.room_for_run(), self.need_of_active());
         need >= self.config.segment && need <= room && need >= room / 2
     }
 
     /// In hard times a layer is not frozen for a run that there is no room for: each freeze begins a new segment.
-    fn check_room_to_bind(&self) -> Result<(), Setback> {
+    fn check_room_for_run(&self) -> Result<(), Setback> {
         if !self.is_short_of_room() {
             return Ok(());
         }
-        let (room, need) = (self.room_to_bind(), self.need_of_active());
+        let (room, need) = (self.room_for_run(), self.need_of_active());
         if need <= room { Ok(()) } else { Err(no_room_for_run(need, room)) }
     }
 
     fn need_of_active(&self) -> u64 {
-        let state = lock(&self.state);
-        let runs = state.shelf.as_it_is();
-        need_of(state.active.rows(), &runs)
+        let holdings = lock(&self.holdings);
+        let runs = holdings.shelf.as_it_is();
+        need_of(holdings.active.rows(), &runs)
     }
 
     /// Makes what was written durable, if that is not done with each commit.
@@ -217,7 +217,7 @@ impl Shared {
         match unsynced.sync() {
             Ok(sequence) => {
                 let mut journal = lock(&self.journal);
-                journal.note_synced(sequence);
+                journal.mark_synced(sequence);
                 self.note_reach_lightly(journal.reached());
                 Ok(())
             }
@@ -234,62 +234,63 @@ impl Shared {
     fn freeze(&self, next_run: u64) -> Result<Checkpoint, Setback> {
         let mut journal = lock(&self.journal);
         journal.close().map_err(|error| self.append_failed(error))?;
-        let mut state = lock(&self.state);
-        let next = state.spare.take().unwrap_or_else(|| Recent::new(self.config.telling()));
-        let frozen = Frozen::new(std::mem::replace(&mut state.active, next));
+        let mut holdings = lock(&self.holdings);
+        let next = holdings.spare.take().unwrap_or_else(|| Recent::new(self.config.telling()));
+        let frozen = Frozen::new(std::mem::replace(&mut holdings.active, next));
         let rows = Arc::clone(frozen.layer().rows());
         self.recent_bytes.store(0, Ordering::Relaxed);
-        state.frozen = Some(frozen);
-        let runs = state.shelf.as_it_is();
+        holdings.frozen = Some(frozen);
+        let runs = holdings.shelf.as_it_is();
         let manifest = Manifest {
             sequence: journal.written(),
             first_segment: journal.number() + 1,
             next_run: next_run + 1,
             runs: Vec::new(),
-            fences: state.fences.iter().map(|(shard, fence)| (*shard, *fence)).collect(),
-            tallies: Arc::clone(&state.tallies),
+            fences: holdings.fences.iter().map(|(shard, fence)| (*shard, *fence)).collect(),
+            tallies: Arc::clone(&holdings.tallies),
             has_reach: self.has_reach(),
         };
         let plan = Plan { rows, runs, full_size: self.config.recent() as u64, carries: true };
-        Ok(Checkpoint { plan, manifest, bound: None })
+        Ok(Checkpoint { plan, manifest, merged: None })
     }
 
     /// Brings the open checkpoint to its end.
-    fn finish(&self, desk: &mut Desk) -> Result<(), Setback> {
-        let checkpoint = desk.open.as_mut().expect("the caller has opened one");
-        if checkpoint.bound.is_none() {
+    fn finish(&self, keeper: &mut Keeper) -> Result<(), Setback> {
+        let checkpoint = keeper.open.as_mut().expect("the caller has opened one");
+        if checkpoint.merged.is_none() {
             checkpoint.plan.carries = self.make_room_for(&checkpoint.plan)?;
-            let binder = Binder { disk: &*self.disk, state: &self.state, blocks: &self.blocks, closing: &self.closing };
-            let bound = binder.bind(&checkpoint.plan, desk.next_run).map_err(bind_failed)?;
-            checkpoint.complete(&bound);
-            checkpoint.bound = Some(bound);
+            let merger =
+                Merger { disk: &*self.disk, holdings: &self.holdings, blocks: &self.blocks, closing: &self.closing };
+            let merged = merger.merge(&checkpoint.plan, keeper.next_run).map_err(merge_failed)?;
+            checkpoint.complete(&merged);
+            checkpoint.merged = Some(merged);
         }
         self.replace_manifest(&checkpoint.manifest, || lock(&self.journal).give_up_free())?;
-        desk.next_run += 1;
-        let Checkpoint { plan, manifest, bound } = desk.open.take().expect("it was just there");
-        let bound = bound.expect("it was just bound");
-        let (retired, frozen) = adopt(&self.state, &plan, &bound, manifest.tallies);
+        keeper.next_run += 1;
+        let Checkpoint { plan, manifest, merged } = keeper.open.take().expect("it was just there");
+        let merged = merged.expect("it was just merged");
+        let (retired, frozen) = adopt(&self.holdings, &plan, &merged, manifest.tallies);
         // What is large is dropped without a lock, and the layer's memory is used again.
-        drop(bound);
+        drop(merged);
         let Plan { rows, runs, .. } = plan;
         drop(rows);
         let spare = frozen.and_then(|frozen| frozen.emptied(self.config.recent()));
-        let mut state = lock(&self.state);
-        state.spare = spare;
-        self.to_tell.store(state.to_tell(), Ordering::Relaxed);
-        drop(state);
+        let mut holdings = lock(&self.holdings);
+        holdings.spare = spare;
+        self.to_tell.store(holdings.to_tell(), Ordering::Relaxed);
+        drop(holdings);
         self.retire(&retired);
         let surplus = lock(&self.journal).release(manifest.first_segment, self.worth_keeping());
         self.remove_segments(surplus);
-        desk.give_back(runs, &retired);
+        keeper.give_back(runs, &retired);
         Ok(())
     }
 
-    /// Lets an unfinished checkpoint go: what it was to bind will be recent again.
-    pub fn abandon_checkpoint(&self, desk: &mut Desk) {
-        if let Some(Checkpoint { bound: Some(_), .. }) = desk.open.take() {
+    /// Lets an unfinished checkpoint go: what it was to merge will be recent again.
+    pub fn abandon_checkpoint(&self, keeper: &mut Keeper) {
+        if let Some(Checkpoint { merged: Some(_), .. }) = keeper.open.take() {
             // If it cannot be removed now, the next opening does it.
-            _ = self.disk.remove(&file_name(desk.next_run));
+            _ = self.disk.remove(&file_name(keeper.next_run));
         }
     }
 
@@ -297,7 +298,7 @@ impl Shared {
     pub fn retire(&self, retired: &[(u16, Shelved)]) {
         for (place, run) in retired {
             // Entries that cannot be found again stay, and the place with them: they are passed over.
-            _ = forget_keys(&self.state, *place, run);
+            _ = forget_keys(&self.holdings, *place, run);
             self.blocks.forget(run.run.number());
             // What cannot be removed now is removed at the next opening.
             _ = self.disk.remove(&file_name(run.run.number()));
@@ -352,7 +353,7 @@ impl Shared {
     }
 
     fn not_appended(&self, setback: Setback) -> StoreError {
-        self.note_hardship(setback.hardship());
+        self.set_hardship(setback.hardship());
         setback.into()
     }
 }
@@ -365,7 +366,7 @@ struct Quiet {
 }
 
 impl Quiet {
-    /// Notes how much memory recent rows take of what they may; says whether it is time to bind them.
+    /// Notes how much memory recent rows take of what they may; says whether it is time to merge them.
     fn round(&mut self, bytes: usize, limit: usize) -> bool {
         // So little is not worth a run of its own.
         let is_little = bytes < limit / 16;
@@ -380,11 +381,11 @@ impl Quiet {
 }
 
 impl Checkpoint {
-    /// Enters what was bound into the manifest.
-    fn complete(&mut self, bound: &Bound) {
+    /// Enters what was merged into the manifest.
+    fn complete(&mut self, merged: &Merged) {
         self.manifest.runs =
-            self.plan.runs.iter().filter(|run| !bound.replaces(run)).map(|(_, run)| run.entry()).collect();
-        if let Some(run) = &bound.run {
+            self.plan.runs.iter().filter(|run| !merged.replaces(run)).map(|(_, run)| run.entry()).collect();
+        if let Some(run) = &merged.run {
             let run = Shelved { run: Arc::clone(run), deaths: Arc::default() };
             self.manifest.runs.push(run.entry());
         }
@@ -397,27 +398,27 @@ impl Checkpoint {
     }
 }
 
-fn bind_failed(error: BindError) -> Setback {
+fn merge_failed(error: MergeError) -> Setback {
     match error {
-        BindError::Read(error) => Setback::Store(error.into()),
-        BindError::Write(error) => Setback::io("a run could not be written")(error),
-        BindError::Closing => Setback::Store(StoreError::Unavailable(error.to_string())),
+        MergeError::Read(error) => Setback::Store(error.into()),
+        MergeError::Write(error) => Setback::io("a run could not be written")(error),
+        MergeError::Closing => Setback::Store(StoreError::Unavailable(error.to_string())),
     }
 }
 
 /// What came of a round of the keeper's.
 struct Round {
-    bound: Result<(), Setback>,
+    merged: Result<(), Setback>,
     refilled: Result<(), Setback>,
 }
 
 impl Round {
     fn setback(&self) -> Option<&Setback> {
-        self.bound.as_ref().err().or(self.refilled.as_ref().err())
+        self.merged.as_ref().err().or(self.refilled.as_ref().err())
     }
 
     fn lacks_room(&self) -> bool {
-        [&self.bound, &self.refilled].into_iter().any(|done| done.as_ref().is_err_and(Setback::is_no_room))
+        [&self.merged, &self.refilled].into_iter().any(|done| done.as_ref().is_err_and(Setback::is_no_room))
     }
 }
 

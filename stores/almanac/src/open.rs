@@ -16,14 +16,14 @@ use crate::almanac::{Shared, Signals};
 use crate::blocks::Blocks;
 use crate::config::Config;
 use crate::error::{Damage, OpenError, is_no_room};
+use crate::holdings::{ApplyError, Holdings};
 use crate::journal::{Journal, Loss, Reach, Reached, Replay, SegmentFile, reach};
-use crate::keeper::Desk;
+use crate::keeper::Keeper;
 use crate::keys::Keys;
 use crate::manifest::{self, Manifest};
 use crate::payload::counts_after;
 use crate::run::{self, Run};
 use crate::shelf::{Shelf, Shelved};
-use crate::state::{ApplyError, State};
 
 /// The file that keeps other processes out.
 pub(crate) const LOCK: &str = "lock";
@@ -39,21 +39,21 @@ pub(crate) fn open(disk: Arc<dyn Disk>, config: Config, clock: Arc<dyn Clock>) -
 
     let blocks = Blocks::new(config.blocks() as u64);
     let reached = reach.as_ref().map(Reach::noted);
-    let (state, journal) = restore(&disk, &names, &manifest, &config, reached, &blocks, &mut losses)?;
+    let (holdings, journal) = restore(&disk, &names, &manifest, &config, reached, &blocks, &mut losses)?;
     remove_leftovers(&*disk, &names, &manifest)?;
-    let to_tell = state.to_tell();
+    let to_tell = holdings.to_tell();
     let reach = match reach {
         Some(reach) => Some(reach),
         None => begin_reach(&*disk, journal.reached())?,
     };
     Ok(Shared {
-        desk: Mutex::new(Desk::starting_with(manifest.next_run)),
-        recent_bytes: AtomicUsize::new(state.active.bytes()),
+        keeper: Mutex::new(Keeper::starting_with(manifest.next_run)),
+        recent_bytes: AtomicUsize::new(holdings.active.bytes()),
         disk,
         config,
         clock,
         journal: Mutex::new(journal),
-        state: Mutex::new(state),
+        holdings: Mutex::new(holdings),
         blocks,
         // The keeper looks around at once: free segments are to be made.
         signals: Mutex::new(Signals { wake: true, stop: false }),
@@ -183,8 +183,8 @@ fn restore(
     reached: Option<Reached>,
     blocks: &Blocks,
     losses: &mut Vec<String>,
-) -> Result<(State, Journal), OpenError> {
-    let mut state = State::begin(manifest, open_runs(&**disk, manifest)?, config.telling());
+) -> Result<(Holdings, Journal), OpenError> {
+    let mut holdings = Holdings::begin(manifest, open_runs(&**disk, manifest)?, config.telling());
     let replay = Replay::look(disk, names, manifest.first_segment)?;
     let mut counted = manifest.sequence;
     let ended = replay.run(manifest.sequence, reached, |found| {
@@ -192,7 +192,7 @@ fn restore(
             return Ok(());
         }
         counted = found.sequence;
-        state.apply(found.payload, blocks).map_err(|error| match error {
+        holdings.apply(found.payload, blocks).map_err(|error| match error {
             ApplyError::Malformed => found.damage("the checksum is right, but it cannot be understood").into(),
             ApplyError::Astray(what) => found.damage(&what).into(),
             ApplyError::Read(error) => error.into(),
@@ -208,14 +208,14 @@ fn restore(
     // One that is broken may have been free: then nothing is lost with it.
     losses.extend(broken.map(|damage| format!("{}: {}; the file is removed", damage.file, damage.what)));
     replay.remove_unusable(&**disk)?;
-    state.ownership = Ownership::resume(state.fences.clone());
+    holdings.ownership = Ownership::resume(holdings.fences.clone());
     let mut journal = replay.into_journal(Arc::clone(disk), config.segment, ended.last);
     // A retelling that was cut short leaves segments behind that say nothing, and the next one needs their room.
     let said = counted.max(reached.map_or(0, |reached| reached.sequence));
     if ended.last > said {
         journal.take_back(said).map_err(OpenError::io("a segment of the journal cannot be written over"))?;
     }
-    Ok((state, journal))
+    Ok((holdings, journal))
 }
 
 fn open_runs(disk: &dyn Disk, manifest: &Manifest) -> Result<Shelf, OpenError> {

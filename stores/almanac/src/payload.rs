@@ -126,7 +126,7 @@ pub(crate) fn write_tally(tally: &Tally, delta: i64, to: &mut Vec<u8>) {
 pub(crate) struct Malformed;
 
 /// What an entry says, one thing after the other.
-pub(crate) enum Event<'a> {
+pub(crate) enum Statement<'a> {
     Claim(ShardId, Fence),
     Insert(ShardId, StoredRow<'a>),
     /// A row that goes, and the one that comes in its place.
@@ -140,7 +140,7 @@ pub(crate) enum Event<'a> {
 /// Reads a payload and passes on what it says, in order.
 pub(crate) fn read<'a, E: From<Malformed>>(
     mut payload: &'a [u8],
-    mut each: impl FnMut(Event<'a>) -> Result<(), E>,
+    mut each: impl FnMut(Statement<'a>) -> Result<(), E>,
 ) -> Result<(), E> {
     while let Ok(kind) = payload.try_get_u8() {
         if kind == RETELLING {
@@ -149,7 +149,7 @@ pub(crate) fn read<'a, E: From<Malformed>>(
         }
         let shard = ShardId(payload.try_get_u16_le().map_err(|_| Malformed)?);
         match kind {
-            CLAIM => each(Event::Claim(shard, Fence(payload.try_get_u64_le().map_err(|_| Malformed)?)))?,
+            CLAIM => each(Statement::Claim(shard, Fence(payload.try_get_u64_le().map_err(|_| Malformed)?)))?,
             BATCH => {
                 let changes = payload.try_get_u32_le().map_err(|_| Malformed)?;
                 let tallies = payload.try_get_u32_le().map_err(|_| Malformed)?;
@@ -158,7 +158,7 @@ pub(crate) fn read<'a, E: From<Malformed>>(
                 }
                 for _ in 0..tallies {
                     let (tally, delta) = read_tally(&mut payload).ok_or(Malformed)?;
-                    each(Event::Tally(shard, tally, delta))?;
+                    each(Statement::Tally(shard, tally, delta))?;
                 }
             }
             _ => return Err(Malformed.into()),
@@ -167,20 +167,20 @@ pub(crate) fn read<'a, E: From<Malformed>>(
     Ok(())
 }
 
-fn read_change<'a>(shard: ShardId, from: &mut &'a [u8]) -> Option<Event<'a>> {
+fn read_change<'a>(shard: ShardId, from: &mut &'a [u8]) -> Option<Statement<'a>> {
     Some(match from.try_get_u8().ok()? {
-        INSERT => Event::Insert(shard, read_row(from)?),
+        INSERT => Statement::Insert(shard, read_row(from)?),
         REPLACE => {
             let place = read_row(from)?;
-            Event::Replace(shard, place, read_row(from)?)
+            Statement::Replace(shard, place, read_row(from)?)
         }
         UPDATE => {
             let before = table(from.try_get_u8().ok()?)?;
             let at = instant(from.try_get_u64_le().ok()?);
             let row = read_row(from)?;
-            Event::Update(shard, row, before, Position { at, seq: row.position().seq })
+            Statement::Update(shard, row, before, Position { at, seq: row.position().seq })
         }
-        REMOVE => Event::Remove(shard, read_row(from)?),
+        REMOVE => Statement::Remove(shard, read_row(from)?),
         _ => return None,
     })
 }

@@ -20,15 +20,15 @@ use roaring::RoaringBitmap;
 use crate::address::Address;
 use crate::almanac::Shared;
 use crate::config::Config;
+use crate::holdings::Holdings;
 use crate::journal::{Journal, SEGMENT_HEAD};
-use crate::keeper::Desk;
+use crate::keeper::Keeper;
 use crate::lock::lock;
 use crate::manifest::{Manifest, Tallies};
 use crate::payload::{write_changes, write_insert, write_retelling, write_update};
 use crate::recent::{Body, Rows, SlotId};
 use crate::setback::Setback;
 use crate::shelf::Shelved;
-use crate::state::State;
 
 /// The longest record of a retelling, unless one row is longer: a sixteenth of a segment, but not more than this.
 const RECORD: u64 = 256 << 10;
@@ -43,13 +43,13 @@ pub(crate) fn longest_record(config: &Config) -> u64 {
 
 impl Shared {
     /// Whether a retelling would give room back: a run that is all dead, enough dead rows, or segments.
-    pub fn is_worth_retelling(&self, desk: &Desk) -> bool {
+    pub fn is_worth_retelling(&self, keeper: &Keeper) -> bool {
         let runs = {
-            let state = lock(&self.state);
-            without_lenders(state.shelf.as_it_is(), borrowed(&state))
+            let holdings = lock(&self.holdings);
+            without_lenders(holdings.shelf.as_it_is(), borrowed(&holdings))
         };
         let has_idle = runs.iter().any(|(_, shelved)| shelved.living() == 0);
-        let has_died = dead_bytes(&runs) >= desk.dead_bytes + self.config.segment / 4;
+        let has_died = dead_bytes(&runs) >= keeper.dead_bytes + self.config.segment / 4;
         let journal = lock(&self.journal);
         // Telling it again takes as much as lives, so the journal must hold more than that; much more, unless there is
         // hardly anything left. A layer that no run can be written of is among it, with all that is gone from it.
@@ -61,22 +61,22 @@ impl Shared {
     }
 
     /// Tells all recent rows again and gives back what is not needed any more.
-    pub fn retell(&self, desk: &mut Desk) -> Result<(), Setback> {
-        self.retell_if(desk, 0)
+    pub fn retell(&self, keeper: &mut Keeper) -> Result<(), Setback> {
+        self.retell_if(keeper, 0)
     }
 
     /// The same, if at least so many segments are free afterwards that are not now.
-    pub fn retell_if(&self, desk: &mut Desk, least: usize) -> Result<(), Setback> {
+    pub fn retell_if(&self, keeper: &mut Keeper, least: usize) -> Result<(), Setback> {
         let mut journal = lock(&self.journal);
         self.check()?;
-        self.abandon_checkpoint(desk);
+        self.abandon_checkpoint(keeper);
         let (rows, runs, fences, tallies) = {
-            let mut state = lock(&self.state);
-            state.thaw();
-            self.recent_bytes.store(state.active.bytes(), Ordering::Relaxed);
-            let runs = state.shelf.as_it_is();
-            let fences = state.fences.iter().map(|(shard, fence)| (*shard, *fence)).collect();
-            (Arc::clone(state.active.rows()), runs, fences, Arc::clone(&state.tallies))
+            let mut holdings = lock(&self.holdings);
+            holdings.thaw();
+            self.recent_bytes.store(holdings.active.bytes(), Ordering::Relaxed);
+            let runs = holdings.shelf.as_it_is();
+            let fences = holdings.fences.iter().map(|(shard, fence)| (*shard, *fence)).collect();
+            (Arc::clone(holdings.active.rows()), runs, fences, Arc::clone(&holdings.tallies))
         };
         let slots = in_order(&rows);
         let taken = segments_taken(&rows, &slots, &self.config);
@@ -99,7 +99,7 @@ impl Shared {
         let manifest = Manifest {
             sequence,
             first_segment,
-            next_run: desk.next_run(),
+            next_run: keeper.next_run(),
             runs: runs.iter().map(|(_, shelved)| shelved.entry()).collect(),
             fences,
             tallies: Arc::new(tallies),
@@ -118,11 +118,11 @@ impl Shared {
         drop(journal);
         self.remove_segments(surplus);
         let retired: Vec<(u16, Shelved)> = {
-            let mut state = lock(&self.state);
-            idle.iter().filter_map(|(place, _)| Some((*place, state.shelf.take(*place)?))).collect()
+            let mut holdings = lock(&self.holdings);
+            idle.iter().filter_map(|(place, _)| Some((*place, holdings.shelf.take(*place)?))).collect()
         };
         self.retire(&retired);
-        desk.give_back(runs, &retired);
+        keeper.give_back(runs, &retired);
         Ok(())
     }
 }
@@ -258,9 +258,9 @@ impl Teller<'_> {
 /// The rows of runs whose bodies are borrowed, by the places of the runs.
 type Borrowed = BTreeMap<u16, RoaringBitmap>;
 
-fn borrowed(state: &State) -> Borrowed {
-    let mut borrowed = borrowed_by(state.active.rows(), |_| true);
-    if let Some(frozen) = &state.frozen {
+fn borrowed(holdings: &Holdings) -> Borrowed {
+    let mut borrowed = borrowed_by(holdings.active.rows(), |_| true);
+    if let Some(frozen) = &holdings.frozen {
         for (place, lent) in borrowed_by(frozen.layer().rows(), |slot| !frozen.gone().contains(slot)) {
             *borrowed.entry(place).or_default() |= lent;
         }

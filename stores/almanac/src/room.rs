@@ -19,15 +19,15 @@ use std::sync::atomic::Ordering;
 use punctual_core::store::{Hardship, StoreError};
 
 use crate::almanac::Shared;
-use crate::binding::Plan;
 use crate::config::Config;
+use crate::holdings::Holdings;
 use crate::journal::{Journal, SEGMENT_HEAD, SegmentFile};
 use crate::lock::lock;
+use crate::merge::Plan;
 use crate::recent::{Body, Rows};
 use crate::retell::{RECORD_HEADS, longest_record};
 use crate::setback::Setback;
 use crate::shelf::Shelved;
-use crate::state::State;
 use crate::weight::Weight;
 
 /// How many segments are kept free beside the reserve.
@@ -120,7 +120,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Sees to it that there is room for what is to be bound; says whether there is enough to carry rows of
+    /// Sees to it that there is room for what is to be merged; says whether there is enough to carry rows of
     /// other runs along. Free segments that are not needed otherwise are given up for it.
     pub fn make_room_for(&self, plan: &Plan) -> Result<bool, Setback> {
         let need = need_of(&plan.rows, &plan.runs);
@@ -135,14 +135,14 @@ impl Shared {
     }
 
     /// How many bytes could be written, if free segments are given up that are not needed otherwise.
-    pub fn room_to_bind(&self) -> u64 {
+    pub fn room_for_run(&self) -> u64 {
         let surplus = lock(&self.journal).free().saturating_sub(self.kept()) as u64;
         // A system that does not tell is asked by trying.
         self.disk.room().unwrap_or(u64::MAX).saturating_add(surplus * self.config.segment)
     }
 
     fn give_up_segments(&self, need: u64) -> bool {
-        if self.room_to_bind() < need {
+        if self.room_for_run() < need {
             return false;
         }
         while self.disk.room().is_ok_and(|room| room < need) {
@@ -163,18 +163,18 @@ impl Shared {
             return;
         }
         self.make_segments(1, || lock(&self.journal).free() > self.set_aside());
-        self.note_growth(&lock(&self.journal));
+        self.set_may_grow(&lock(&self.journal));
     }
 
     /// Waits for the journal, and sees to it that what is to be written leaves enough room: segments are made for it, or a
     /// retelling gives some back. What makes recent rows larger is refused if neither helps, while everything can still be
     /// put right.
-    pub fn make_way(&self, weigh: impl Fn(&State) -> Weight) -> Result<MutexGuard<'_, Journal>, StoreError> {
+    pub fn make_way(&self, weigh: impl Fn(&Holdings) -> Weight) -> Result<MutexGuard<'_, Journal>, StoreError> {
         let journal = lock(&self.journal);
         if self.has_plenty.load(Ordering::Relaxed) && !self.is_troubled.load(Ordering::Relaxed) {
             return Ok(journal);
         }
-        let weight = weigh(&lock(&self.state));
+        let weight = weigh(&lock(&self.holdings));
         if self.leaves(&journal, weight, LAST + 1) {
             return Ok(journal);
         }
@@ -184,7 +184,7 @@ impl Shared {
         self.make_segments(least, || self.leaves(&lock(&self.journal), weight, LAST + 1));
         self.check()?;
         let journal = lock(&self.journal);
-        let weight = weigh(&lock(&self.state));
+        let weight = weigh(&lock(&self.holdings));
         let passes =
             if weight.growth > 0 { self.leaves(&journal, weight, 1) } else { self.leaves(&journal, weight, 0) };
         // When it is too late for a retelling, rows that go make one possible again.
@@ -205,7 +205,7 @@ impl Shared {
     fn make_segments(&self, least: usize, is_enough: impl Fn() -> bool) {
         while !is_enough() {
             if let Err(setback) = self.add_segment() {
-                self.note_hardship(setback.hardship());
+                self.set_hardship(setback.hardship());
                 return self.retell_for_room(least);
             }
         }
@@ -213,12 +213,12 @@ impl Shared {
 
     /// Tells recent rows again if at least so many segments are free afterwards that are not now.
     fn retell_for_room(&self, least: usize) {
-        let mut desk = lock(&self.desk);
+        let mut keeper = lock(&self.keeper);
         let used = lock(&self.journal).used() as u64;
         // Whether it is worth counting rows: it takes this much at least.
-        let taken = lock(&self.state).living().div_ceil(self.config.segment);
+        let taken = lock(&self.holdings).living().div_ceil(self.config.segment);
         // If it fails, what was to be written decides by itself whether it can do without.
-        if used >= taken + least as u64 && self.retell_if(&mut desk, least).is_ok() {
+        if used >= taken + least as u64 && self.retell_if(&mut keeper, least).is_ok() {
             _ = self.refill();
         }
     }
@@ -233,9 +233,9 @@ impl Shared {
         journal.free().saturating_sub(usize::from(!journal.fits(weight.bytes)))
     }
 
-    /// Notes whether recent rows may still grow. That they may again is said only when there is a little more room,
+    /// Says whether recent rows may still grow. That they may again is said only when there is a little more room,
     /// so that it is not said by turns.
-    pub fn note_growth(&self, journal: &Journal) {
+    pub fn set_may_grow(&self, journal: &Journal) {
         if !self.is_troubled.load(Ordering::Relaxed) {
             return;
         }

@@ -7,9 +7,9 @@ use punctual_core::Name;
 use punctual_core::store::{Batch, Change, Key, Place, ShardId};
 
 use crate::blocks::Blocks;
+use crate::holdings::{Holdings, Stand};
 use crate::retell::CHANGE_HEAD;
 use crate::row::{HEAD, KeyText};
-use crate::state::{Stand, State};
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Weight {
@@ -19,12 +19,12 @@ pub(crate) struct Weight {
     pub growth: i64,
 }
 
-impl State {
+impl Holdings {
     /// Weighs batches that are to be committed together.
     pub fn weigh(&self, batches: &[Batch], blocks: &Blocks) -> Weight {
         let mut weight = Weight::default();
         let telling = self.active.rows().telling();
-        // What rows weigh that an earlier change of the same commit has left: the state does not know of it yet.
+        // What rows weigh that an earlier change of the same commit has left: the holdings do not know of it yet.
         let mut changed: HashMap<u64, Left, FixedState> = HashMap::default();
         for batch in batches {
             for change in &batch.changes {

@@ -7,7 +7,7 @@ mod stage;
 use std::sync::Arc;
 use std::time::Duration;
 
-use punctual_almanac::{Almanac, Config, Sync, Tending};
+use punctual_almanac::{Almanac, Config, SyncPolicy, Tending};
 use punctual_chance::Chance;
 use punctual_core::store::{Batch, Bodies, Change, Claim, Fence, Key, Position, Row, Scan, ShardId, Store, Table};
 use punctual_core::{Millis, Name, Timestamp};
@@ -104,6 +104,6 @@ fn an_almanac_says_what_its_confirmations_are_worth() {
     let (almanac, _) = open(&disk, config());
     assert!(almanac.to_string().ends_with("every commit is on disk before it is confirmed"), "{almanac}");
     drop(almanac);
-    let (almanac, _) = open(&disk, Config { sync: Sync::Every(Duration::from_millis(5)), ..config() });
+    let (almanac, _) = open(&disk, Config { sync: SyncPolicy::Every(Duration::from_millis(5)), ..config() });
     assert!(almanac.to_string().ends_with("a power loss takes what was confirmed in the last 5 ms"), "{almanac}");
 }

@@ -1,4 +1,4 @@
-//! The conformance suite against almanacs of several kinds: with tiny runs that are bound all the time,
+//! The conformance suite against almanacs of several kinds: with tiny runs that are written all the time,
 //! on a simulated disk and on a real one.
 
 #![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
@@ -75,7 +75,7 @@ fn an_almanac_that_keeps_all_rows_recent_conforms() {
 }
 
 #[test]
-fn an_almanac_that_binds_a_run_after_every_few_commits_conforms() {
+fn an_almanac_that_writes_a_run_after_every_few_commits_conforms() {
     punctual_conformance::run(&Kind::new(tiny(), simulated));
 }
 

@@ -38,11 +38,11 @@ fn batch(fence: Fence, changes: Vec<Change>) -> Batch {
 }
 
 /// Commits a breach beside a right change, and looks at what is there afterwards.
-fn breach(bound: bool, breach: Change) -> String {
+fn breach(in_run: bool, breach: Change) -> String {
     let disk = SimulatedDisk::new(1);
     let (almanac, fence) = open(&disk);
     almanac.commit(vec![batch(fence, vec![insert(row("a", 1)), insert(row("b", 2))])]).unwrap().remove(0).unwrap();
-    if bound {
+    if in_run {
         almanac.checkpoint().unwrap();
     }
     let answer = almanac.commit(vec![batch(fence, vec![insert(row("c", 3)), breach])]);
@@ -58,18 +58,18 @@ fn breach(bound: bool, breach: Change) -> String {
 
 #[test]
 fn a_change_to_a_row_that_is_not_there_is_refused_before_it_is_written() {
-    for bound in [false, true] {
-        let why = breach(bound, Change::Remove { place: row("nobody", 9).place() });
+    for in_run in [false, true] {
+        let why = breach(in_run, Change::Remove { place: row("nobody", 9).place() });
         assert!(why.contains("broke the store's contract") && why.contains("topicnobody"), "{why}");
     }
 }
 
 #[test]
 fn a_change_to_a_row_that_stands_elsewhere_is_refused_before_it_is_written() {
-    for bound in [false, true] {
+    for in_run in [false, true] {
         let elsewhere = Position { at: Timestamp::from_millis(77), seq: 1 };
         let place = Place { position: elsewhere, ..row("a", 1).place() };
-        breach(bound, Change::Update { place, table: Table::Dead, at: Timestamp::ZERO, state: "new".into() });
+        breach(in_run, Change::Update { place, table: Table::Dead, at: Timestamp::ZERO, state: "new".into() });
     }
 }
 

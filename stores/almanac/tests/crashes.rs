@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::time::{Duration, Instant, SystemTime};
 
-use punctual_almanac::{Sync, Tending};
+use punctual_almanac::{SyncPolicy, Tending};
 use punctual_simulated_disk::{Call, Fault};
 
 use stage::scene::Scene;
@@ -25,7 +25,7 @@ const FIRST: u64 = 100;
 /// How often the almanac of a world is opened.
 const LIVES: usize = 12;
 
-const EVERY: Sync = Sync::Every(Duration::from_millis(2));
+const EVERY: SyncPolicy = SyncPolicy::Every(Duration::from_millis(2));
 
 /// Says which world it was if something is wrong with it.
 struct Seed(u64);
@@ -39,7 +39,7 @@ impl Drop for Seed {
 }
 
 /// Makes so many worlds, and tells at which moments their almanacs died.
-fn run(worlds: u64, sync: Sync, tending: Tending) -> Deaths {
+fn run(worlds: u64, sync: SyncPolicy, tending: Tending) -> Deaths {
     let number = |name| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
     let fresh = SystemTime::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64 >> 8 << 24;
     let seeds = match (number("PUNCTUAL_SEED"), number("PUNCTUAL_CASES")) {
@@ -109,7 +109,7 @@ fn check(deaths: &Deaths, least: usize) {
 
 #[test]
 fn nothing_confirmed_is_lost_and_nothing_removed_comes_back_after_any_crash() {
-    check(&run(400, Sync::Always, Tending::Manual), 4_000);
+    check(&run(400, SyncPolicy::Always, Tending::Manual), 4_000);
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn an_opening_may_be_cut_short_at_any_call() {
 }
 
 #[test]
-fn nothing_is_lost_while_a_keeper_of_its_own_binds_runs() {
-    run(30, Sync::Always, Tending::Thread);
+fn nothing_is_lost_while_a_keeper_of_its_own_writes_runs() {
+    run(30, SyncPolicy::Always, Tending::Thread);
     run(30, EVERY, Tending::Thread);
 }

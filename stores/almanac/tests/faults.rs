@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::sync::Arc;
 
-use punctual_almanac::{Almanac, Config, Directory, Disk, OpenError, Sync};
+use punctual_almanac::{Almanac, Config, Directory, Disk, OpenError, SyncPolicy};
 use punctual_core::store::{Bodies, Store, StoreError};
 use punctual_simulated_disk::{Call, Fault, SimulatedDisk};
 
@@ -68,7 +68,8 @@ fn a_failed_sync_stops_the_almanac_and_what_was_confirmed_is_there_after_reopeni
 #[test]
 fn what_a_killed_process_left_unsynced_is_durable_once_the_almanac_is_open_again() {
     for seed in 0..40 {
-        let mut scene = Scene::new(seed, Config { sync: Sync::Every(std::time::Duration::from_secs(1)), ..tiny() });
+        let mut scene =
+            Scene::new(seed, Config { sync: SyncPolicy::Every(std::time::Duration::from_secs(1)), ..tiny() });
         let almanac = scene.open();
         (0..10).for_each(|_| scene.commit(&almanac).unwrap());
         let (killed, possible) = (scene.disk.copy(), [scene.model.clone()]);

@@ -7,7 +7,7 @@ mod stage;
 
 use std::io::ErrorKind;
 
-use punctual_almanac::{Almanac, Config, Sync};
+use punctual_almanac::{Almanac, Config, SyncPolicy};
 use punctual_core::store::{Change, Hardship, Room, Store, StoreError};
 use punctual_simulated_disk::{Call, Fault, SimulatedDisk};
 
@@ -189,7 +189,8 @@ fn rows_that_die_while_a_run_is_written_give_their_room_back_as_well() {
 #[test]
 fn rows_whose_bodies_are_in_runs_survive_being_told_again_and_any_crash_meanwhile() {
     for seed in 0..30 {
-        let sync = if seed % 2 == 0 { Sync::Always } else { Sync::Every(std::time::Duration::from_secs(1)) };
+        let sync =
+            if seed % 2 == 0 { SyncPolicy::Always } else { SyncPolicy::Every(std::time::Duration::from_secs(1)) };
         let (mut scene, almanac, rows) = full(seed, 1_500, Config { sync, ..config() });
         let changed = |number: u64| match number % 3 {
             0 => Some(update(&scene.model, number)),
@@ -208,7 +209,7 @@ fn rows_whose_bodies_are_in_runs_survive_being_told_again_and_any_crash_meanwhil
         }
         drop(almanac);
         // Without a sync for each commit a power loss may take some; a killed process loses none.
-        let disk = if sync == Sync::Always { scene.disk.crash(seed) } else { scene.disk.copy() };
+        let disk = if sync == SyncPolicy::Always { scene.disk.crash(seed) } else { scene.disk.copy() };
         let again = go_on(&mut scene, disk);
         assert!(is_live(&scene, 0) && !is_live(&scene, 1));
         again.tend().ok();

@@ -18,7 +18,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use punctual_almanac::{Almanac, Config, Directory, Sync, Tending};
+use punctual_almanac::{Almanac, Config, Directory, SyncPolicy, Tending};
 use punctual_chance::Chance;
 use punctual_core::store::{Batch, Claim, Fence, ShardId, Store};
 use punctual_core::{Millis, Name};
@@ -66,7 +66,7 @@ impl Story {
     }
 }
 
-fn open(directory: &Path, sync: Sync) -> Almanac {
+fn open(directory: &Path, sync: SyncPolicy) -> Almanac {
     let disk = Directory::open(directory).unwrap();
     // The journal is what makes runs come often.
     let config = Config { memory: 2 << 20, tending: Tending::Thread, sync, ..tiny() };
@@ -88,8 +88,8 @@ struct Said {
 }
 
 impl Writer {
-    fn start(directory: &Path, seed: u64, from: u64, sync: Sync) -> Writer {
-        let every = if let Sync::Every(every) = sync { every.as_millis() } else { 0 };
+    fn start(directory: &Path, seed: u64, from: u64, sync: SyncPolicy) -> Writer {
+        let every = if let SyncPolicy::Every(every) = sync { every.as_millis() } else { 0 };
         let orders = format!("{}\n{seed}\n{from}\n{every}", directory.display());
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["the_child_that_is_killed", "--exact", "--ignored", "--nocapture"])
@@ -138,7 +138,7 @@ impl Writer {
 }
 
 /// Kills so many writers on one directory, and makes sure after each that what it was told is there.
-fn kill(times: usize, seed: u64, sync: Sync) {
+fn kill(times: usize, seed: u64, sync: SyncPolicy) {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let directory = tempfile::tempdir().unwrap();
     let mut chance = Chance::new(!seed);
@@ -205,12 +205,12 @@ fn last_run(directory: &Path) -> u64 {
 
 #[test]
 fn fifty_kills_take_nothing_that_was_confirmed() {
-    kill(50, 1, Sync::Always);
+    kill(50, 1, SyncPolicy::Always);
 }
 
 #[test]
 fn a_kill_takes_nothing_either_if_syncs_come_later_than_commits() {
-    kill(20, 2, Sync::Every(Duration::from_millis(5)));
+    kill(20, 2, SyncPolicy::Every(Duration::from_millis(5)));
 }
 
 /// Not a test: what the tests above start as a process of its own.
@@ -220,7 +220,7 @@ fn the_child_that_is_killed() {
     let Ok(orders) = std::env::var(ORDERS) else { return };
     let [directory, seed, from, every] = orders.split('\n').collect::<Vec<_>>()[..] else { panic!("{orders}") };
     let (seed, from, every): (u64, u64, u64) = (seed.parse().unwrap(), from.parse().unwrap(), every.parse().unwrap());
-    let sync = if every == 0 { Sync::Always } else { Sync::Every(Duration::from_millis(every)) };
+    let sync = if every == 0 { SyncPolicy::Always } else { SyncPolicy::Every(Duration::from_millis(every)) };
     let mut out = std::io::stdout().lock();
     // One write for each line: the parent gets it whole or not at all.
     let mut say = |line: String| out.write_all(format!("{line}\n").as_bytes()).and_then(|()| out.flush()).unwrap();

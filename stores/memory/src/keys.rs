@@ -13,11 +13,11 @@ use crate::slab::{Slab, Slot};
 
 #[derive(Clone, Default)]
 pub(crate) struct Keys {
-    entries: HashTable<Entry>,
+    entries: HashTable<KeyEntry>,
 }
 
 #[derive(Clone)]
-struct Entry {
+struct KeyEntry {
     hash: u64,
     slot: Slot,
 }
@@ -30,7 +30,7 @@ impl Keys {
 
     /// Gives a key that no row has to a slot.
     pub(crate) fn insert(&mut self, key: &Key, slot: Slot) {
-        self.entries.insert_unique(hash(key), Entry { hash: hash(key), slot }, |entry| entry.hash);
+        self.entries.insert_unique(hash(key), KeyEntry { hash: hash(key), slot }, |entry| entry.hash);
     }
 
     pub(crate) fn remove(&mut self, key: &Key, slot: Slot) {

@@ -33,11 +33,11 @@ use shard::Shard;
 pub struct MemoryStore {
     clock: Arc<dyn Clock>,
     faults: Faults,
-    state: Mutex<State>,
+    holdings: Mutex<Holdings>,
 }
 
 #[derive(Default)]
-struct State {
+struct Holdings {
     ownership: Ownership,
     shards: BTreeMap<ShardId, Shard>,
     /// While commits are held: the shards as a crash leaves them.
@@ -49,7 +49,7 @@ struct State {
 impl MemoryStore {
     /// An empty store; the clock tells when leases on shards end.
     pub fn new(clock: Arc<dyn Clock>) -> MemoryStore {
-        MemoryStore { clock, faults: Faults::default(), state: Mutex::default() }
+        MemoryStore { clock, faults: Faults::default(), holdings: Mutex::default() }
     }
 
     /// What shall go wrong.
@@ -61,15 +61,15 @@ impl MemoryStore {
     /// reads, but a [`crash`](MemoryStore::crash) forgets them unless a
     /// [`sync`](MemoryStore::sync) came in between. Copies the rows: for small stores.
     pub fn hold(&self) {
-        let mut state = self.state();
-        state.durable = Some(state.shards.clone());
+        let mut holdings = self.holdings();
+        holdings.durable = Some(holdings.shards.clone());
     }
 
     /// Makes all held commits durable, and holds on if commits were held.
     pub fn sync(&self) {
-        let mut state = self.state();
-        if state.durable.is_some() {
-            state.durable = Some(state.shards.clone());
+        let mut holdings = self.holdings();
+        if holdings.durable.is_some() {
+            holdings.durable = Some(holdings.shards.clone());
         }
     }
 
@@ -77,21 +77,21 @@ impl MemoryStore {
     /// still under way come to nothing, and so do those held since the last
     /// [`sync`](MemoryStore::sync). The owners and their fences are never held, so they stay.
     pub fn crash(&self) {
-        let mut state = self.state();
-        state.crashes += 1;
-        if let Some(durable) = &state.durable {
-            state.shards = durable.clone();
+        let mut holdings = self.holdings();
+        holdings.crashes += 1;
+        if let Some(durable) = &holdings.durable {
+            holdings.shards = durable.clone();
         }
     }
 
-    /// The state, if calls come through.
-    fn reach(&self) -> Result<MutexGuard<'_, State>, StoreError> {
+    /// The holdings, if calls come through.
+    fn reach(&self) -> Result<MutexGuard<'_, Holdings>, StoreError> {
         self.faults.check()?;
-        Ok(self.state())
+        Ok(self.holdings())
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("no call has broken the contract and panicked before")
+    fn holdings(&self) -> MutexGuard<'_, Holdings> {
+        self.holdings.lock().expect("no call has broken the contract and panicked before")
     }
 
     /// What `read` finds in a shard; nothing if the shard never had a row. A read sorts what it
@@ -119,20 +119,20 @@ impl Store for MemoryStore {
     }
 
     fn get(&self, shard: ShardId, keys: &[Key], bodies: Bodies) -> Result<Vec<Option<Row>>, StoreError> {
-        let state = self.reach()?;
-        let shard = state.shards.get(&shard);
+        let holdings = self.reach()?;
+        let shard = holdings.shards.get(&shard);
         Ok(keys.iter().map(|key| shard?.get(key, bodies)).collect())
     }
 
     fn fetch(&self, shard: ShardId, positions: &[Position], bodies: Bodies) -> Result<Vec<Option<Row>>, StoreError> {
-        let state = self.reach()?;
-        let shard = state.shards.get(&shard);
+        let holdings = self.reach()?;
+        let shard = holdings.shards.get(&shard);
         Ok(positions.iter().map(|position| shard?.fetch(*position, bodies)).collect())
     }
 
     fn numbered(&self, shard: ShardId, numbers: &[u64], bodies: Bodies) -> Result<Vec<Option<Row>>, StoreError> {
-        let state = self.reach()?;
-        let shard = state.shards.get(&shard);
+        let holdings = self.reach()?;
+        let shard = holdings.shards.get(&shard);
         Ok(numbers.iter().map(|number| shard?.numbered(*number, bodies)).collect())
     }
 
@@ -160,17 +160,17 @@ impl Store for MemoryStore {
     fn commit(&self, batches: Vec<Batch>) -> Result<Vec<Result<(), Fenced>>, StoreError> {
         let life = self.reach()?.crashes;
         self.faults.delay();
-        let mut state = self.state();
-        if state.crashes != life {
+        let mut holdings = self.holdings();
+        if holdings.crashes != life {
             return Err(StoreError::Unavailable("the store crashed before the commit took effect".to_owned()));
         }
         let fate = self.faults.take_fate()?;
         let kept = fate.map_or(batches.len(), |fate| fate.kept(batches.len()));
         let mut answers = Vec::with_capacity(kept);
         for Batch { shard, fence, changes, tallies } in batches.into_iter().take(kept) {
-            let admitted = state.ownership.admit(shard, fence);
+            let admitted = holdings.ownership.admit(shard, fence);
             if admitted.is_ok() {
-                state.shards.entry(shard).or_default().apply(changes, tallies);
+                holdings.shards.entry(shard).or_default().apply(changes, tallies);
             }
             answers.push(admitted);
         }

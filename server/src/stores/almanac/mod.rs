@@ -5,7 +5,7 @@ mod inspect;
 use std::path::Path;
 use std::sync::Arc;
 
-use punctual_almanac::{Almanac, Directory, OpenError, Sync};
+use punctual_almanac::{Almanac, Directory, OpenError, SyncPolicy};
 use punctual_wire::StoreSize;
 
 use super::{Copied, Listing, OpenStore, Opening, Storage};
@@ -78,8 +78,8 @@ fn settings(config: &Config) -> punctual_almanac::Config {
         segment: defaults.segment.min(journal),
         reserve: config.store.reserve.0,
         sync: match config.store.sync {
-            Synced::Always => Sync::Always,
-            Synced::Within(time) => Sync::Every(time.as_duration()),
+            Synced::Always => SyncPolicy::Always,
+            Synced::Within(time) => SyncPolicy::Every(time.as_duration()),
         },
         ..defaults
     }

@@ -133,9 +133,9 @@ impl Report {
                 self.records += records;
             }
         }
-        self.shards = look.state.fences.len();
-        for shard in look.state.fences.keys() {
-            self.tallies += look.state.tallies(*shard).len();
+        self.shards = look.holdings.fences.len();
+        for shard in look.holdings.fences.keys() {
+            self.tallies += look.holdings.tallies(*shard).len();
         }
         let tables = look.tables();
         self.living = tables.values().map(|count| count.in_runs + count.recent).sum();

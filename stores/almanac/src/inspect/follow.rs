@@ -3,44 +3,44 @@
 use punctual_core::store::ShardId;
 
 use crate::blocks::Blocks;
-use crate::payload::{self, Event, Malformed};
+use crate::holdings::{ApplyError, Holdings, Stand};
+use crate::payload::{self, Malformed, Statement};
 use crate::row::StoredRow;
-use crate::state::{ApplyError, Stand, State};
 
 /// Applies what a record says. What cannot be done is told to `astray`, and the rest is done all the same.
 pub(super) fn follow(
-    state: &mut State,
+    holdings: &mut Holdings,
     payload: &[u8],
     blocks: &Blocks,
     mut astray: impl FnMut(String),
 ) -> Result<(), Malformed> {
     payload::read(payload, |event| {
         match event {
-            Event::Claim(shard, fence) => _ = state.fences.insert(shard, fence),
-            Event::Tally(shard, tally, delta) => state.active.count(shard, tally, delta),
-            Event::Insert(shard, row) => {
-                if forget(state, shard, row) {
+            Statement::Claim(shard, fence) => _ = holdings.fences.insert(shard, fence),
+            Statement::Tally(shard, tally, delta) => holdings.active.count(shard, tally, delta),
+            Statement::Insert(shard, row) => {
+                if forget(holdings, shard, row) {
                     astray(format!("{shard:?} has a row {:?} already, though a change inserts it", text(row)));
                 }
-                state.insert(shard, row);
+                holdings.insert(shard, row);
             }
-            Event::Replace(shard, place, row) => {
-                if let Err(error) = state.remove(shard, place, blocks) {
+            Statement::Replace(shard, place, row) => {
+                if let Err(error) = holdings.remove(shard, place, blocks) {
                     astray(describe(error));
-                    forget(state, shard, row);
+                    forget(holdings, shard, row);
                 }
-                state.insert(shard, row);
+                holdings.insert(shard, row);
             }
-            Event::Update(shard, row, table, position) => {
-                if let Err(error) = state.update(shard, row, (table, position), blocks) {
+            Statement::Update(shard, row, table, position) => {
+                if let Err(error) = holdings.update(shard, row, (table, position), blocks) {
                     astray(describe(error));
-                    bring_up_to_date(state, shard, row);
+                    bring_up_to_date(holdings, shard, row);
                 }
             }
-            Event::Remove(shard, place) => {
-                if let Err(error) = state.remove(shard, place, blocks) {
+            Statement::Remove(shard, place) => {
+                if let Err(error) = holdings.remove(shard, place, blocks) {
                     astray(describe(error));
-                    forget(state, shard, place);
+                    forget(holdings, shard, place);
                 }
             }
         }
@@ -49,10 +49,10 @@ pub(super) fn follow(
 }
 
 /// Takes the row out that stands under a key among the recent ones, wherever that is.
-fn forget(state: &mut State, shard: ShardId, row: StoredRow<'_>) -> bool {
-    match find(state, shard, row) {
+fn forget(holdings: &mut Holdings, shard: ShardId, row: StoredRow<'_>) -> bool {
+    match find(holdings, shard, row) {
         Some(slot) => {
-            state.active.remove(shard, slot);
+            holdings.active.remove(shard, slot);
             true
         }
         None => false,
@@ -60,17 +60,17 @@ fn forget(state: &mut State, shard: ShardId, row: StoredRow<'_>) -> bool {
 }
 
 /// Updates a recent row that stands elsewhere than the change says.
-fn bring_up_to_date(state: &mut State, shard: ShardId, row: StoredRow<'_>) {
-    if let Some(slot) = find(state, shard, row) {
-        let (before, _) = state.active.rows().row(slot);
+fn bring_up_to_date(holdings: &mut Holdings, shard: ShardId, row: StoredRow<'_>) {
+    if let Some(slot) = find(holdings, shard, row) {
+        let (before, _) = holdings.active.rows().row(slot);
         let before = (before.table(), before.position());
-        state.active.update(shard, slot, row, before);
+        holdings.active.update(shard, slot, row, before);
     }
 }
 
-fn find(state: &State, shard: ShardId, row: StoredRow<'_>) -> Option<crate::recent::SlotId> {
+fn find(holdings: &Holdings, shard: ShardId, row: StoredRow<'_>) -> Option<crate::recent::SlotId> {
     let hash = row.key().hash(shard, row.table());
-    match state.find_recent(hash, row.key(), shard, row.table()) {
+    match holdings.find_recent(hash, row.key(), shard, row.table()) {
         Some(Stand::Active(slot)) => Some(slot),
         _ => None,
     }

@@ -17,6 +17,7 @@ use roaring::RoaringBitmap;
 use super::follow::follow;
 use crate::blocks::Blocks;
 use crate::error::{Damage, OpenError, ReadError};
+use crate::holdings::Holdings;
 use crate::journal::{Inspected, Reach, Reached, SegmentFile, inspect, reach, unreadable};
 use crate::keys::Keys;
 use crate::manifest::{self, Manifest, RunEntry};
@@ -26,7 +27,6 @@ use crate::recent::{Frozen, Recent};
 use crate::retell::Telling;
 use crate::run::{self, Run};
 use crate::shelf::{Shelf, Shelved};
-use crate::state::State;
 
 /// How often an almanac that is in use is looked at anew because it changed meanwhile.
 const ATTEMPTS: usize = 20;
@@ -46,7 +46,7 @@ pub(super) struct Look {
     pub runs: Vec<SeenRun>,
     pub journal: Inspected,
     /// The rows as they are after all of the journal that can be read.
-    pub state: State,
+    pub holdings: Holdings,
     pub blocks: Blocks,
     pub damage: Vec<Damage>,
     /// How many changes name rows that could not be found because something is lost.
@@ -92,7 +92,7 @@ impl Look {
     /// How many rows each table has, in order.
     pub fn tables(&mut self) -> BTreeMap<(ShardId, Table), Count> {
         let mut tables: BTreeMap<(ShardId, Table), Count> = BTreeMap::new();
-        for (_, shelved) in self.state.shelf.runs() {
+        for (_, shelved) in self.holdings.shelf.runs() {
             for block in 0..shelved.run.blocks() {
                 let ordinals = shelved.run.ordinals(block);
                 let living = ordinals.len() as u64 - shelved.deaths.range_cardinality(ordinals);
@@ -101,7 +101,7 @@ impl Look {
                 }
             }
         }
-        if let Some(frozen) = &mut self.state.frozen {
+        if let Some(frozen) = &mut self.holdings.frozen {
             for (shard, table) in frozen.tables() {
                 let rows =
                     (0..frozen.leaves(shard, table)).map(|leaf| frozen.leaf(shard, table, leaf).len()).sum::<usize>();
@@ -139,7 +139,7 @@ impl Look {
             is_blurred: false,
             runs,
             journal: Inspected::default(),
-            state: State::begin(manifest.as_ref().unwrap_or(&Manifest::default()), shelf, Telling::default()),
+            holdings: Holdings::begin(manifest.as_ref().unwrap_or(&Manifest::default()), shelf, Telling::default()),
             manifest,
             blocks: Blocks::new(BLOCKS),
             damage,
@@ -156,14 +156,14 @@ impl Look {
     fn read_journal(&mut self, disk: &dyn Disk, names: &[String]) -> Result<(), OpenError> {
         let start = self.manifest.as_ref().map(|manifest| (manifest.sequence, manifest.first_segment));
         let reached = self.read_reach(disk)?;
-        let Look { state, blocks, damage, astray, .. } = self;
+        let Look { holdings, blocks, damage, astray, .. } = self;
         let mut journal = inspect(disk, names, start, reached, |found, lost| {
             if start.is_some_and(|(sequence, _)| !counts_after(found.payload, sequence)) {
                 return;
             }
             let lost = lost || !damage.is_empty();
             let mut wrong = Vec::new();
-            let followed = follow(state, found.payload, blocks, |what| wrong.push(what));
+            let followed = follow(holdings, found.payload, blocks, |what| wrong.push(what));
             if followed.is_err() {
                 damage.push(found.damage("the checksum is right, but it cannot be understood"));
             } else if lost {
@@ -178,8 +178,8 @@ impl Look {
         damage.append(&mut journal.damage);
         self.journal = journal;
         // Nothing changes any more, and a frozen layer can be gone through table by table.
-        self.state.frozen =
-            Some(Frozen::new(std::mem::replace(&mut self.state.active, Recent::new(Telling::default()))));
+        self.holdings.frozen =
+            Some(Frozen::new(std::mem::replace(&mut self.holdings.active, Recent::new(Telling::default()))));
         Ok(())
     }
 

@@ -96,10 +96,10 @@ enum Source<'a> {
 impl<'a> Rows<'a> {
     pub(super) fn new(look: &'a mut Look, topic: Option<&'a str>) -> Rows<'a> {
         let knows_deaths = look.manifest.is_some();
-        let frozen = look.state.frozen.as_mut().expect("the recent rows were frozen when all was read");
+        let frozen = look.holdings.frozen.as_mut().expect("the recent rows were frozen when all was read");
         let mut tables = Table::ALL.into_iter();
         let table = tables.next().expect("there are tables");
-        let (shelf, blocks) = (&look.state.shelf, &look.blocks);
+        let (shelf, blocks) = (&look.holdings.shelf, &look.blocks);
         let (sources, heap) = (Vec::new(), BinaryHeap::new());
         let mut rows = Rows { shelf, frozen, blocks, knows_deaths, topic, tables, table, sources, heap };
         rows.begin();

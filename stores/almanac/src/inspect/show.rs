@@ -117,7 +117,7 @@ impl Contents {
         });
         let runs = look.runs.iter().map(|seen| {
             let file = run::file_name(seen.entry.number);
-            let shelved = seen.run.as_ref().and_then(|(_, place)| look.state.shelf.get(*place));
+            let shelved = seen.run.as_ref().and_then(|(_, place)| look.holdings.shelf.get(*place));
             RunContents {
                 number: seen.entry.number,
                 version: shelved.and_then(|_| version(&file, 16)),
@@ -148,8 +148,8 @@ impl Contents {
             runs,
             segments,
             tables: look.tables().into_iter().map(table).collect(),
-            fences: look.state.fences.iter().map(|(shard, fence)| (*shard, *fence)).collect(),
-            tallies: look.state.fences.keys().map(|shard| look.state.tallies(*shard).len()).sum(),
+            fences: look.holdings.fences.iter().map(|(shard, fence)| (*shard, *fence)).collect(),
+            tallies: look.holdings.fences.keys().map(|shard| look.holdings.tallies(*shard).len()).sum(),
             damage: std::mem::take(&mut look.damage),
             astray: look.astray,
             look,

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use punctual_disk::{Disk, File};
 
 use super::record::{Beginning, HEAD, RECORDS, Record, SegmentHead, VERSION, first_record};
-use super::replay::{Found, is_cut, missing, resume};
+use super::replay::{FoundRecord, is_cut, missing, resume};
 use super::{Reached, SegmentFile};
 use crate::error::{Damage, OpenError};
 
@@ -68,7 +68,7 @@ pub(crate) fn inspect(
     names: &[String],
     start: Option<(u64, u64)>,
     reached: Option<Reached>,
-    mut each: impl FnMut(Found<'_>, bool),
+    mut each: impl FnMut(FoundRecord<'_>, bool),
 ) -> Result<Inspected, OpenError> {
     let mut inspected = Inspected::default();
     let mut live = Vec::new();
@@ -132,7 +132,7 @@ impl Inspected {
         head: SegmentHead,
         next: Option<u64>,
         segment: &mut InspectedSegment,
-        each: &mut impl FnMut(Found<'_>, bool),
+        each: &mut impl FnMut(FoundRecord<'_>, bool),
     ) -> u64 {
         let name = segment.name.clone();
         let counts = |sequence: u64| next.is_none_or(|next| sequence < next);
@@ -142,7 +142,7 @@ impl Inspected {
                 && sequence == last + 1
                 && counts(sequence)
             {
-                let found = Found { sequence, file: &name, offset: offset as u64, payload };
+                let found = FoundRecord { sequence, file: &name, offset: offset as u64, payload };
                 each(found, !self.damage.is_empty());
                 (last, records, offset) = (sequence, records + 1, offset + length);
             }

@@ -150,14 +150,14 @@ impl Journal {
     }
 
     /// What has to be synced for all records up to a sequence to be durable, for syncing without
-    /// holding the journal; then [`Journal::note_synced`].
+    /// holding the journal; then [`Journal::mark_synced`].
     pub fn unsynced(&self) -> Option<Unsynced> {
         let current = self.current.as_ref().filter(|_| self.synced < self.written)?;
         let (file, syncing) = (Arc::clone(&current.file.file), Arc::clone(&self.syncing));
         Some(Unsynced { file, syncing, sequence: self.written })
     }
 
-    pub fn note_synced(&mut self, sequence: u64) {
+    pub fn mark_synced(&mut self, sequence: u64) {
         self.synced = self.synced.max(sequence);
     }
 

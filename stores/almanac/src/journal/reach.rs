@@ -60,7 +60,7 @@ pub(crate) struct Reach {
     /// The counter of the draft that stands there.
     drafted: u64,
     /// The last note that is known to be on disk.
-    settled: Option<Reached>,
+    durable: Option<Reached>,
 }
 
 /// A note that is written and must be synced.
@@ -82,7 +82,7 @@ impl Reach {
     pub fn create(disk: &dyn Disk, reached: Reached) -> io::Result<Reach> {
         let file = disk.create(NAME)?;
         file.allocate(FILE)?;
-        let mut reach = Reach { file, counter: 0, noted: reached, turn: 0, drafted: 0, settled: None };
+        let mut reach = Reach { file, counter: 0, noted: reached, turn: 0, drafted: 0, durable: None };
         // Both, so that neither is ever blank.
         reach.put(COPY, reached)?;
         reach.begin_anew(reached)?;
@@ -100,14 +100,14 @@ impl Reach {
         let mut bytes = vec![0; FILE.min(length) as usize];
         file.read_at(&mut bytes, 0).map_err(failed())?;
         let note = |at: u64| bytes.get(at as usize..).and_then(|from| from.get(..LENGTH)).map(read_note);
-        let copies = [0, COPY, LATEST].map(|at| note(at).unwrap_or(Note::Unreadable));
+        let copies = [0, COPY, LATEST].map(|at| note(at).unwrap_or(ReadNote::Unreadable));
         if let Some(found) =
-            copies.iter().find_map(|copy| if let Note::Newer(found) = copy { Some(*found) } else { None })
+            copies.iter().find_map(|copy| if let ReadNote::Newer(found) = copy { Some(*found) } else { None })
         {
             return Err(OpenError::Newer { file: NAME.to_owned(), found, known: VERSION });
         }
         let [first, second, latest] =
-            copies.map(|copy| if let Note::Whole(counter, noted) = copy { Some((counter, noted)) } else { None });
+            copies.map(|copy| if let ReadNote::Whole(counter, noted) = copy { Some((counter, noted)) } else { None });
         let counter_of = |note: Option<(u64, Reached)>| note.map(|(counter, _)| counter);
         // Of two whole ones the later may be in the system's memory only, if the process was killed. The one before it is
         // on disk for sure and stays.
@@ -116,7 +116,7 @@ impl Reach {
             (first, _) => u64::from(first.is_some()),
         };
         match [first, second, latest].into_iter().flatten().max_by_key(|(counter, _)| *counter) {
-            Some((counter, noted)) => Ok(Some(Reach { file, counter, noted, turn, drafted: 0, settled: None })),
+            Some((counter, noted)) => Ok(Some(Reach { file, counter, noted, turn, drafted: 0, durable: None })),
             None => {
                 let what = "none of its notes can be read".to_owned();
                 Err(Damage { file: NAME.to_owned(), offset: 0, what }.into())
@@ -137,11 +137,11 @@ impl Reach {
         Ok(())
     }
 
-    /// Begins to note it for any case: the draft is to be synced and then to be [settled](Reach::settle). There is none if
+    /// Begins to note it for any case: the draft is to be synced and then to be [confirmed](Reach::confirm). There is none if
     /// it was noted so before.
     pub fn draft(&mut self, reached: Reached) -> io::Result<Option<Draft>> {
         let reached = reached.max(self.noted);
-        if self.settled == Some(reached) {
+        if self.durable == Some(reached) {
             return Ok(None);
         }
         self.put(self.turn * COPY, reached)?;
@@ -151,20 +151,20 @@ impl Reach {
     }
 
     /// A draft was synced. If another one has taken its place meanwhile, that one's sync counts.
-    pub fn settle(&mut self, draft: &Draft) {
+    pub fn confirm(&mut self, draft: &Draft) {
         if draft.counter == self.drafted {
             self.turn = 1 - self.turn;
             self.drafted = 0;
-            self.settled = Some(draft.reached);
+            self.durable = Some(draft.reached);
         }
     }
 
     /// Notes it durably, also if that is less than was noted.
     pub fn begin_anew(&mut self, reached: Reached) -> io::Result<()> {
-        (self.noted, self.settled) = (reached, None);
+        (self.noted, self.durable) = (reached, None);
         if let Some(draft) = self.draft(reached)? {
             draft.sync()?;
-            self.settle(&draft);
+            self.confirm(&draft);
         }
         Ok(())
     }
@@ -183,26 +183,29 @@ impl Reach {
     }
 }
 
-enum Note {
+enum ReadNote {
     Whole(u64, Reached),
     Newer(u32),
     Unreadable,
 }
 
-fn read_note(mut from: &[u8]) -> Note {
+fn read_note(mut from: &[u8]) -> ReadNote {
     if !from.starts_with(MAGIC) {
-        return Note::Unreadable;
+        return ReadNote::Unreadable;
     }
     from.advance(8);
     let version = from.get_u32_le();
     if version > VERSION {
-        return Note::Newer(version);
+        return ReadNote::Newer(version);
     }
     if from.get_u32_le() != crc32c::crc32c(from) {
-        return Note::Unreadable;
+        return ReadNote::Unreadable;
     }
     let counter = from.get_u64_le();
-    Note::Whole(counter, Reached { sequence: from.get_u64_le(), segment: from.get_u64_le(), name: from.get_u64_le() })
+    ReadNote::Whole(
+        counter,
+        Reached { sequence: from.get_u64_le(), segment: from.get_u64_le(), name: from.get_u64_le() },
+    )
 }
 
 #[cfg(test)]
@@ -228,7 +231,7 @@ mod tests {
             let (before, place) = (reach.noted(), reach.turn * COPY);
             let draft = reach.draft(reached(sequence)).unwrap().unwrap();
             draft.sync().unwrap();
-            reach.settle(&draft);
+            reach.confirm(&draft);
             assert_eq!((read(&disk), read(&disk).file()), (reached(sequence), "journal-0003".to_owned()));
             let torn = disk.copy();
             torn.flip(NAME, place + 30, 1);
@@ -245,7 +248,7 @@ mod tests {
             let disk = SimulatedDisk::new(seed);
             let mut reach = Reach::create(&disk, reached(1)).unwrap();
             disk.sync().unwrap();
-            let mut settled = 1;
+            let mut durable = 1;
             for sequence in 2..20 {
                 reach.note(reached(sequence)).unwrap();
                 if sequence % 4 == seed % 4 {
@@ -253,12 +256,12 @@ mod tests {
                     let draft = reach.draft(reached(sequence)).unwrap().unwrap();
                     draft.sync().unwrap();
                     reach.note(reached(sequence + 1)).unwrap();
-                    reach.settle(&draft);
-                    settled = sequence;
+                    reach.confirm(&draft);
+                    durable = sequence;
                 }
                 assert_eq!(read(&disk), reach.noted());
                 let found = read(&disk.copy().crash(sequence)).sequence;
-                assert!((settled..=sequence + 1).contains(&found), "{found} of {sequence}, settled {settled}");
+                assert!((durable..=sequence + 1).contains(&found), "{found} of {sequence}, durable {durable}");
                 if sequence % 5 == 0 {
                     // Killed in between, and opened again.
                     drop(reach.draft(reached(sequence)).unwrap());
@@ -276,10 +279,10 @@ mod tests {
         let one = reach.draft(reached(2)).unwrap().unwrap();
         let other = reach.draft(reached(3)).unwrap().unwrap();
         one.sync().unwrap();
-        reach.settle(&one);
+        reach.confirm(&one);
         assert_eq!(reach.turn, turn, "the other is not on disk yet");
         other.sync().unwrap();
-        reach.settle(&other);
+        reach.confirm(&other);
         assert_eq!(reach.turn, 1 - turn);
     }
 

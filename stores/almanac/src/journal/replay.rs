@@ -62,14 +62,14 @@ pub(crate) struct Ended {
 }
 
 /// Something that was read from the journal.
-pub(crate) struct Found<'a> {
+pub(crate) struct FoundRecord<'a> {
     pub sequence: u64,
     pub file: &'a str,
     pub offset: u64,
     pub payload: &'a [u8],
 }
 
-impl Found<'_> {
+impl FoundRecord<'_> {
     /// The damage of which this record would be the place.
     pub fn damage(&self, what: &str) -> Damage {
         Damage { file: self.file.to_owned(), offset: self.offset, what: what.to_owned() }
@@ -136,7 +136,7 @@ impl Replay {
         &self,
         after: u64,
         reached: Option<Reached>,
-        each: impl FnMut(Found<'_>) -> Result<(), OpenError>,
+        each: impl FnMut(FoundRecord<'_>) -> Result<(), OpenError>,
     ) -> Result<Ended, OpenError> {
         let mut last = after;
         let damage = self.read(&mut last, reached, each)?;
@@ -151,7 +151,7 @@ impl Replay {
         &self,
         last: &mut u64,
         reached: Option<Reached>,
-        mut each: impl FnMut(Found<'_>) -> Result<(), OpenError>,
+        mut each: impl FnMut(FoundRecord<'_>) -> Result<(), OpenError>,
     ) -> Result<Option<Damage>, OpenError> {
         let mut ended_at = None;
         for (index, (head, segment)) in self.segments.iter().enumerate() {
@@ -170,7 +170,12 @@ impl Replay {
                 && record.sequence == *last + 1
                 && next.is_none_or(|next| record.sequence < next)
             {
-                each(Found { sequence: record.sequence, file: name, offset: offset as u64, payload: record.payload })?;
+                each(FoundRecord {
+                    sequence: record.sequence,
+                    file: name,
+                    offset: offset as u64,
+                    payload: record.payload,
+                })?;
                 unproven.push_back((record.sequence, offset));
                 while unproven.front().is_some_and(|(sequence, _)| *sequence <= record.synced) {
                     unproven.pop_front();

@@ -52,7 +52,7 @@ impl Default for Keys {
 impl Keys {
     /// The index of all rows of these runs, each under its number on the shelf, but for those that are dead.
     pub fn build(runs: &[(u16, &Run, &RoaringBitmap)]) -> Result<Keys, ReadError> {
-        let sources = runs.iter().map(Source::new).collect::<Result<Vec<_>, _>>()?;
+        let sources = runs.iter().map(IndexedRun::new).collect::<Result<Vec<_>, _>>()?;
         let rows: usize = runs.iter().map(|(_, run, _)| run.rows() as usize).sum();
         let next = AtomicUsize::new(0);
         let mut stretches = if rows < ROWS_FOR_TWO {
@@ -127,22 +127,22 @@ impl Keys {
 }
 
 /// A run that the index is built from.
-struct Source<'a> {
+struct IndexedRun<'a> {
     run: u16,
     keys: KeySection<'a>,
     /// A bit for each row that is dead; empty if none is.
     dead: Vec<u64>,
 }
 
-impl<'a> Source<'a> {
+impl<'a> IndexedRun<'a> {
     /// The deaths are laid out plainly, since each row asks for its own and in no order.
-    fn new((number, run, deaths): &(u16, &'a Run, &RoaringBitmap)) -> Result<Source<'a>, ReadError> {
+    fn new((number, run, deaths): &(u16, &'a Run, &RoaringBitmap)) -> Result<IndexedRun<'a>, ReadError> {
         let words = if deaths.is_empty() { 0 } else { (run.rows() as usize).div_ceil(64) };
         let mut dead = vec![0; words];
         for ordinal in deaths.iter().take_while(|ordinal| *ordinal < run.rows()) {
             dead[ordinal as usize / 64] |= 1 << (ordinal % 64);
         }
-        Ok(Source { run: *number, keys: run.keys()?, dead })
+        Ok(IndexedRun { run: *number, keys: run.keys()?, dead })
     }
 
     fn is_dead(&self, ordinal: u32) -> bool {
@@ -151,7 +151,7 @@ impl<'a> Source<'a> {
 }
 
 /// Builds the partitions of one stretch after the other, as long as there is one that nobody has taken.
-fn build_stretches(sources: &[Source<'_>], next: &AtomicUsize) -> Result<Vec<(usize, Vec<Partition>)>, ReadError> {
+fn build_stretches(sources: &[IndexedRun<'_>], next: &AtomicUsize) -> Result<Vec<(usize, Vec<Partition>)>, ReadError> {
     let mut built = Vec::new();
     let mut entries: Vec<u64> = Vec::new();
     loop {

@@ -24,7 +24,7 @@ fn addresses(keys: &Keys, hash: u64) -> BTreeSet<Address> {
 }
 
 #[derive(Clone, Debug)]
-enum Step {
+enum Deed {
     Insert(u64, Address),
     InsertAll(usize, u16, Vec<(u64, u32)>),
     Remove(u64, Address),
@@ -40,16 +40,16 @@ fn any_hash() -> impl Strategy<Value = u64> {
     (partition, fingerprint, 0..3_u64).prop_map(|(partition, print, rest)| partition << 52 | print << 28 | rest)
 }
 
-fn any_step() -> impl Strategy<Value = Step> {
+fn any_step() -> impl Strategy<Value = Deed> {
     let any_address = || (1..4_u16, 0..50_u32).prop_map(|(run, ordinal)| address(run, ordinal));
     let in_partition = |hash: u64| 77 << 52 | hash & ((1 << 52) - 1);
     let row = (any_hash(), 0..1_000_u32).prop_map(move |(hash, ordinal)| (in_partition(hash), ordinal));
     prop_oneof![
-        10 => (any_hash(), any_address()).prop_map(|(hash, address)| Step::Insert(hash, address)),
-        1 => (4..9_u16, prop::collection::vec(row, 0..60)).prop_map(|(run, rows)| Step::InsertAll(77, run, rows)),
-        2 => (any_hash(), any_address()).prop_map(|(hash, address)| Step::Remove(hash, address)),
-        6 => any::<prop::sample::Index>().prop_map(Step::RemoveSome),
-        1 => Just(Step::RemoveMost),
+        10 => (any_hash(), any_address()).prop_map(|(hash, address)| Deed::Insert(hash, address)),
+        1 => (4..9_u16, prop::collection::vec(row, 0..60)).prop_map(|(run, rows)| Deed::InsertAll(77, run, rows)),
+        2 => (any_hash(), any_address()).prop_map(|(hash, address)| Deed::Remove(hash, address)),
+        6 => any::<prop::sample::Index>().prop_map(Deed::RemoveSome),
+        1 => Just(Deed::RemoveMost),
     ]
 }
 
@@ -67,23 +67,23 @@ proptest! {
         let mut model: BTreeSet<(u64, Address)> = BTreeSet::new();
         for step in steps {
             match step {
-                Step::Insert(hash, address) => {
+                Deed::Insert(hash, address) => {
                     keys.insert(hash, address);
                     model.insert((known(hash), address));
                 }
-                Step::InsertAll(partition, run, rows) => {
+                Deed::InsertAll(partition, run, rows) => {
                     keys.insert_partition(partition, run, &rows);
                     model.extend(rows.iter().map(|(hash, ordinal)| (known(*hash), address(run, *ordinal))));
                 }
-                Step::Remove(hash, address) => {
+                Deed::Remove(hash, address) => {
                     prop_assert_eq!(keys.remove(hash, address), model.remove(&(known(hash), address)));
                 }
-                Step::RemoveSome(index) if !model.is_empty() => {
+                Deed::RemoveSome(index) if !model.is_empty() => {
                     let (hash, address) = *model.iter().nth(index.index(model.len())).unwrap();
                     prop_assert!(keys.remove(hash, address) && model.remove(&(hash, address)));
                 }
-                Step::RemoveSome(_) => {}
-                Step::RemoveMost => {
+                Deed::RemoveSome(_) => {}
+                Deed::RemoveMost => {
                     while model.len() > 3 {
                         let (hash, address) = model.pop_first().unwrap();
                         prop_assert!(keys.remove(hash, address));

@@ -14,12 +14,12 @@ use punctual_core::store::{FindBack, Position, Row, ScanBack, ShardId, StoreErro
 
 use super::{Found, Hand, MOST_BLOCKS, Passed, Reader};
 use crate::address::Address;
+use crate::holdings::{Holdings, Stand};
 use crate::lock::lock;
 use crate::recent::{Rows, SlotId};
 use crate::row::group_hash;
 use crate::run::{Block, Run};
 use crate::shelf::Shelved;
-use crate::state::{Stand, State};
 
 impl Reader<'_> {
     /// Reads against time order, in pieces where a topic's rows are few among very many.
@@ -29,7 +29,7 @@ impl Reader<'_> {
         // Rows without a time are left out.
         back.before = back.before.min(Position::start_of(Timestamp::NEVER));
         while back.limit > 0 && back.before > Position::start_of(back.from) {
-            let (found, next) = self.attempt(|state, hand| scan(state, hand, shard, &back))?;
+            let (found, next) = self.attempt(|holdings, hand| scan(holdings, hand, shard, &back))?;
             back.limit -= found.len();
             rows.extend(found.into_iter().map(|found| found.read(back.bodies)));
             match next {
@@ -62,15 +62,15 @@ impl Reader<'_> {
         loop {
             // What a run says of a group never changes, so it is asked without the lock.
             let runs: Vec<Arc<Run>> =
-                lock(self.state).shelf.runs().map(|(_, shelved)| Arc::clone(&shelved.run)).collect();
+                lock(self.holdings).shelf.runs().map(|(_, shelved)| Arc::clone(&shelved.run)).collect();
             for run in runs {
                 if let Entry::Vacant(unasked) = members.entry(run.number()) {
                     unasked.insert(run.group_back(hash, back.before_seq, back.limit)?);
                 }
             }
-            let found = self.attempt(|state, hand| {
-                let known = state.shelf.runs().all(|(_, shelved)| members.contains_key(&shelved.run.number()));
-                known.then(|| find(state, hand, shard, back, &members))
+            let found = self.attempt(|holdings, hand| {
+                let known = holdings.shelf.runs().all(|(_, shelved)| members.contains_key(&shelved.run.number()));
+                known.then(|| find(holdings, hand, shard, back, &members))
             })?;
             if let Some(found) = found {
                 return Ok(found);
@@ -80,9 +80,14 @@ impl Reader<'_> {
 }
 
 /// The rows that a scan finds, the latest first, and before what to go on if it took in as much as it may.
-fn scan(state: &mut State, hand: &mut Hand<'_>, shard: ShardId, back: &ScanBack) -> (Vec<Found>, Option<Position>) {
-    let mut pass = Pass { back, rows: scan_recent(state, shard, back), taken: Vec::new(), bound: None };
-    let mut behind = BlocksBehind::new(state, shard, back);
+fn scan(
+    holdings: &mut Holdings,
+    hand: &mut Hand<'_>,
+    shard: ShardId,
+    back: &ScanBack,
+) -> (Vec<Found>, Option<Position>) {
+    let mut pass = Pass { back, rows: scan_recent(holdings, shard, back), taken: Vec::new(), bound: None };
+    let mut behind = BlocksBehind::new(holdings, shard, back);
     let mut missed = 0;
     let next = loop {
         let Some(end) = behind.next_end().filter(|end| !pass.has_enough(*end)) else { break None };
@@ -113,7 +118,7 @@ fn scan(state: &mut State, hand: &mut Hand<'_>, shard: ShardId, back: &ScanBack)
     rows.sort_unstable_by_key(|(position, _)| Reverse(*position));
     let done = rows.len() == back.limit;
     let found = rows.into_iter().filter_map(|(_, passed)| match passed {
-        Passed::Recent(stand) => hand.recent(state, stand, back.bodies),
+        Passed::Recent(stand) => hand.recent(holdings, stand, back.bodies),
         Passed::InBlock(block, row) => Some(Found::InBlock(Arc::clone(&taken[block as usize]), row as usize)),
     });
     (found.collect(), next.filter(|_| !done))
@@ -169,8 +174,8 @@ impl Pass<'_> {
 }
 
 /// The recent rows of a scan, as many as it can need.
-fn scan_recent(state: &mut State, shard: ShardId, back: &ScanBack) -> Vec<(Position, Passed)> {
-    let State { active, frozen, .. } = state;
+fn scan_recent(holdings: &mut Holdings, shard: ShardId, back: &ScanBack) -> Vec<(Position, Passed)> {
+    let Holdings { active, frozen, .. } = holdings;
     let mut passed = Vec::new();
     let rows = Arc::clone(active.rows());
     if let Some(index) = active.table(shard, back.table) {
@@ -203,10 +208,10 @@ struct BlocksBehind<'a> {
 }
 
 impl<'a> BlocksBehind<'a> {
-    fn new(state: &'a State, shard: ShardId, back: &ScanBack) -> BlocksBehind<'a> {
+    fn new(holdings: &'a Holdings, shard: ShardId, back: &ScanBack) -> BlocksBehind<'a> {
         let mut behind = BlocksBehind { before: back.before, runs: Vec::new(), heap: BinaryHeap::new() };
         let from = Position::start_of(back.from);
-        for (_, shelved) in state.shelf.runs() {
+        for (_, shelved) in holdings.shelf.runs() {
             let blocks = shelved.run.blocks_before(shard, back.table, from, back.before);
             let last = blocks.end;
             behind.runs.push((shelved, blocks));
@@ -244,24 +249,24 @@ impl<'a> BlocksBehind<'a> {
 
 /// The rows of a group, the greatest number first, and before what to go on if a run has more of it than was asked.
 fn find(
-    state: &mut State,
+    holdings: &mut Holdings,
     hand: &mut Hand<'_>,
     shard: ShardId,
     back: &FindBack,
     members: &BTreeMap<u64, Vec<(u64, u32)>>,
 ) -> (Vec<Found>, Option<u64>) {
     let mut passed: Vec<(u64, Stand)> = Vec::new();
-    if let Some(index) = state.active.table(shard, back.table) {
+    if let Some(index) = holdings.active.table(shard, back.table) {
         let active = index.group_back(&back.group, back.before_seq).take(back.limit);
         passed.extend(active.map(|(seq, slot)| (seq, Stand::Active(slot))));
     }
-    if let Some(frozen) = &state.frozen {
+    if let Some(frozen) = &holdings.frozen {
         let frozen = frozen.group_back(shard, back.table, &back.group, back.before_seq).take(back.limit);
         passed.extend(frozen.map(|(seq, slot)| (seq, Stand::Frozen(slot))));
     }
     // Below this number a run may have more rows of the group than it has told.
     let mut horizon = 0;
-    for (run, shelved) in state.shelf.runs() {
+    for (run, shelved) in holdings.shelf.runs() {
         let told = &members[&shelved.run.number()];
         if told.len() >= back.limit {
             horizon = horizon.max(told.last().map_or(0, |(seq, _)| *seq));
@@ -283,11 +288,11 @@ fn find(
         match stand {
             Stand::Run(address) => {
                 // Groups of one hash are told apart by their names.
-                let row = hand.row(state, address);
+                let row = hand.row(holdings, address);
                 let row = row.filter(|(block, index)| block.row(*index).group() == Some(&back.group));
                 found.extend(row.map(|(block, index)| Found::InBlock(block, index)));
             }
-            recent => found.extend(hand.recent(state, recent, back.bodies)),
+            recent => found.extend(hand.recent(holdings, recent, back.bodies)),
         }
     }
     let next = (horizon > 0 && found.len() < back.limit).then_some(horizon);

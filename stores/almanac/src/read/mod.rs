@@ -1,8 +1,8 @@
 //! Reading: recent rows and runs brought together.
 //!
-//! The state is locked only to find out which rows are meant, never while the disk is read: an
+//! The holdings are locked only to find out which rows are meant, never while the disk is read: an
 //! attempt that lacks blocks names them, they are loaded without the lock, and it is made again. So
-//! what a read gives is the state at one moment, and commits do not wait for the disk of readers.
+//! what a read gives is what there was at one moment, and commits do not wait for the disk of readers.
 
 mod back;
 mod numbered;
@@ -17,19 +17,19 @@ use punctual_core::store::{Bodies, Find, Key, Position, Row, Scan, ShardId, Stor
 
 use crate::address::Address;
 use crate::blocks::Blocks;
+use crate::holdings::{Holdings, Stand};
 use crate::lock::lock;
 use crate::recent::{Body, Rows, SlotId};
 use crate::row::{KeyText, group_hash};
 use crate::run::{Block, Run};
 use crate::shelf::Shelved;
-use crate::state::{Stand, State};
 
 /// How many blocks a scan takes in before it gives what it has and goes on from there.
 const MOST_BLOCKS: usize = 1_024;
 
-/// Reads from a state and the runs that it names.
+/// Reads from the holdings and the runs that they name.
 pub(crate) struct Reader<'a> {
-    pub state: &'a Mutex<State>,
+    pub holdings: &'a Mutex<Holdings>,
     pub blocks: &'a Blocks,
 }
 
@@ -78,18 +78,18 @@ impl Hand<'_> {
     }
 
     /// The row at an address.
-    fn row(&mut self, state: &State, address: Address) -> Option<(Arc<Block>, usize)> {
-        let run = &state.shelf.get(address.run).expect("an address names a run on the shelf").run;
+    fn row(&mut self, holdings: &Holdings, address: Address) -> Option<(Arc<Block>, usize)> {
+        let run = &holdings.shelf.get(address.run).expect("an address names a run on the shelf").run;
         let (block, index) = run.locate(address.ordinal);
         Some((self.block(run, block)?, index))
     }
 
     /// A recent row, with its body if that is wanted; `None` if the body's block is missing.
-    fn recent(&mut self, state: &State, stand: Stand, bodies: Bodies) -> Option<Found> {
-        let (row, body) = state.recent_row(stand);
+    fn recent(&mut self, holdings: &Holdings, stand: Stand, bodies: Bodies) -> Option<Found> {
+        let (row, body) = holdings.recent_row(stand);
         match (bodies, body) {
             (Bodies::With, Body::Borrowed(address)) => {
-                let (block, index) = self.row(state, address)?;
+                let (block, index) = self.row(holdings, address)?;
                 Some(Found::Borrowed(row.read(Bodies::Without), block, index))
             }
             _ => Some(Found::Row(row.read(bodies))),
@@ -101,10 +101,10 @@ impl<'a> Reader<'a> {
     pub fn get(&self, shard: ShardId, keys: &[Key], bodies: Bodies) -> Result<Vec<Option<Row>>, StoreError> {
         let keys: Vec<(u64, KeyText<'_>)> =
             keys.iter().map(KeyText::of).map(|key| (key.hash(shard, Table::Live), key)).collect();
-        let found = self.attempt(|state, hand| {
+        let found = self.attempt(|holdings, hand| {
             // Many cold lines of memory are waited for at once here, and one by one below.
-            state.shelf.keys().warm(keys.iter().map(|(hash, _)| *hash));
-            keys.iter().map(|(hash, key)| get(state, hand, shard, *hash, *key, bodies)).collect::<Vec<_>>()
+            holdings.shelf.keys().warm(keys.iter().map(|(hash, _)| *hash));
+            keys.iter().map(|(hash, key)| get(holdings, hand, shard, *hash, *key, bodies)).collect::<Vec<_>>()
         })?;
         Ok(found.into_iter().map(|found| found.map(|found| found.read(bodies))).collect())
     }
@@ -115,19 +115,19 @@ impl<'a> Reader<'a> {
         positions: &[Position],
         bodies: Bodies,
     ) -> Result<Vec<Option<Row>>, StoreError> {
-        let found = self.attempt(|state, hand| {
-            positions.iter().map(|position| fetch(state, hand, shard, *position, bodies)).collect::<Vec<_>>()
+        let found = self.attempt(|holdings, hand| {
+            positions.iter().map(|position| fetch(holdings, hand, shard, *position, bodies)).collect::<Vec<_>>()
         })?;
         Ok(found.into_iter().map(|found| found.map(|found| found.read(bodies))).collect())
     }
 
     /// Reads in time order. A scan for one topic may pass over very many rows of others; then it
-    /// goes on in pieces, and each piece is the state at one moment.
+    /// goes on in pieces, and each piece is what there was at one moment.
     pub fn scan(&self, shard: ShardId, scan: &Scan) -> Result<Vec<Row>, StoreError> {
         let mut rows = Vec::new();
         let mut scan = scan.clone();
         while scan.limit > 0 && scan.from.at < scan.until {
-            let (found, next) = self.attempt(|state, hand| self::scan(state, hand, shard, &scan))?;
+            let (found, next) = self.attempt(|holdings, hand| self::scan(holdings, hand, shard, &scan))?;
             scan.limit -= found.len();
             rows.extend(found.into_iter().map(|found| found.read(scan.bodies)));
             match next {
@@ -160,15 +160,15 @@ impl<'a> Reader<'a> {
         loop {
             // What a run says of a group never changes, so it is asked without the lock.
             let runs: Vec<Arc<Run>> =
-                lock(self.state).shelf.runs().map(|(_, shelved)| Arc::clone(&shelved.run)).collect();
+                lock(self.holdings).shelf.runs().map(|(_, shelved)| Arc::clone(&shelved.run)).collect();
             for run in runs {
                 if let Entry::Vacant(unasked) = members.entry(run.number()) {
                     unasked.insert(run.group(hash, find.from_seq, find.limit)?);
                 }
             }
-            let found = self.attempt(|state, hand| {
-                let known = state.shelf.runs().all(|(_, shelved)| members.contains_key(&shelved.run.number()));
-                known.then(|| self::find(state, hand, shard, find, &members))
+            let found = self.attempt(|holdings, hand| {
+                let known = holdings.shelf.runs().all(|(_, shelved)| members.contains_key(&shelved.run.number()));
+                known.then(|| self::find(holdings, hand, shard, find, &members))
             })?;
             if let Some(found) = found {
                 return Ok(found);
@@ -177,11 +177,11 @@ impl<'a> Reader<'a> {
     }
 
     /// Makes attempts until one lacks nothing.
-    fn attempt<T>(&self, mut attempt: impl FnMut(&mut State, &mut Hand<'a>) -> T) -> Result<T, StoreError> {
+    fn attempt<T>(&self, mut attempt: impl FnMut(&mut Holdings, &mut Hand<'a>) -> T) -> Result<T, StoreError> {
         let mut hand = Hand { cache: self.blocks, held: BTreeMap::new(), missing: Vec::new() };
         let mut unreadable = None;
         loop {
-            let result = attempt(&mut lock(self.state), &mut hand);
+            let result = attempt(&mut lock(self.holdings), &mut hand);
             if hand.missing.is_empty() {
                 return Ok(result);
             }
@@ -203,26 +203,26 @@ impl<'a> Reader<'a> {
     }
 
     fn is_gone(&self, run: &Run, block: usize) -> bool {
-        let state = lock(self.state);
-        let shelved = state.shelf.runs().find(|(_, shelved)| shelved.run.number() == run.number());
+        let holdings = lock(self.holdings);
+        let shelved = holdings.shelf.runs().find(|(_, shelved)| shelved.run.number() == run.number());
         shelved.is_none_or(|(_, shelved)| shelved.is_dead(block))
     }
 }
 
 fn get(
-    state: &State,
+    holdings: &Holdings,
     hand: &mut Hand<'_>,
     shard: ShardId,
     hash: u64,
     key: KeyText<'_>,
     bodies: Bodies,
 ) -> Option<Found> {
-    if let Some(stand) = state.find_recent(hash, key, shard, Table::Live) {
-        return hand.recent(state, stand, bodies);
+    if let Some(stand) = holdings.find_recent(hash, key, shard, Table::Live) {
+        return hand.recent(holdings, stand, bodies);
     }
-    for address in state.shelf.candidates(hash) {
-        let Some((block, index)) = hand.row(state, address) else { continue };
-        let run = &state.shelf.get(address.run).expect("a candidate is on the shelf").run;
+    for address in holdings.shelf.candidates(hash) {
+        let Some((block, index)) = hand.row(holdings, address) else { continue };
+        let run = &holdings.shelf.get(address.run).expect("a candidate is on the shelf").run;
         let (of, table) = run.place(run.block_of(address.ordinal));
         if of == shard && table != Table::Settings && block.row(index).has_key(key) {
             return Some(Found::InBlock(block, index));
@@ -231,13 +231,20 @@ fn get(
     None
 }
 
-fn fetch(state: &mut State, hand: &mut Hand<'_>, shard: ShardId, position: Position, bodies: Bodies) -> Option<Found> {
-    let active = state.active.table(shard, Table::Live).and_then(|index| index.get(position)).map(Stand::Active);
-    let frozen = state.frozen.as_mut().and_then(|frozen| frozen.get(shard, Table::Live, position)).map(Stand::Frozen);
+fn fetch(
+    holdings: &mut Holdings,
+    hand: &mut Hand<'_>,
+    shard: ShardId,
+    position: Position,
+    bodies: Bodies,
+) -> Option<Found> {
+    let active = holdings.active.table(shard, Table::Live).and_then(|index| index.get(position)).map(Stand::Active);
+    let frozen =
+        holdings.frozen.as_mut().and_then(|frozen| frozen.get(shard, Table::Live, position)).map(Stand::Frozen);
     if let Some(stand) = active.or(frozen) {
-        return hand.recent(state, stand, bodies);
+        return hand.recent(holdings, stand, bodies);
     }
-    for (_, shelved) in state.shelf.runs() {
+    for (_, shelved) in holdings.shelf.runs() {
         if !shelved.run.seqs(shard).is_some_and(|seqs| seqs.contains(&position.seq)) {
             continue;
         }
@@ -267,9 +274,9 @@ enum Passed {
 ///
 /// Blocks are taken in the order of their first positions. All rows before the first position of
 /// the next block are known then: once these are enough, the scan is done.
-fn scan(state: &mut State, hand: &mut Hand<'_>, shard: ShardId, scan: &Scan) -> (Vec<Found>, Option<Position>) {
-    let mut pass = Pass { scan, rows: scan_recent(state, shard, scan), taken: Vec::new(), bound: None };
-    let mut ahead = BlocksAhead::new(state, shard, scan);
+fn scan(holdings: &mut Holdings, hand: &mut Hand<'_>, shard: ShardId, scan: &Scan) -> (Vec<Found>, Option<Position>) {
+    let mut pass = Pass { scan, rows: scan_recent(holdings, shard, scan), taken: Vec::new(), bound: None };
+    let mut ahead = BlocksAhead::new(holdings, shard, scan);
     let mut missed = 0;
     let next = loop {
         let Some(start) = ahead.next_start().filter(|start| start.at < scan.until && !pass.has_enough(*start)) else {
@@ -302,7 +309,7 @@ fn scan(state: &mut State, hand: &mut Hand<'_>, shard: ShardId, scan: &Scan) -> 
     rows.sort_unstable_by_key(|(position, _)| *position);
     let done = rows.len() == scan.limit;
     let found = rows.into_iter().filter_map(|(_, passed)| match passed {
-        Passed::Recent(stand) => hand.recent(state, stand, scan.bodies),
+        Passed::Recent(stand) => hand.recent(holdings, stand, scan.bodies),
         Passed::InBlock(block, row) => Some(Found::InBlock(Arc::clone(&taken[block as usize]), row as usize)),
     });
     (found.collect(), next.filter(|_| !done))
@@ -357,8 +364,8 @@ impl Pass<'_> {
 }
 
 /// The recent rows of a scan, as many as it can need.
-fn scan_recent(state: &mut State, shard: ShardId, scan: &Scan) -> Vec<(Position, Passed)> {
-    let State { active, frozen, .. } = state;
+fn scan_recent(holdings: &mut Holdings, shard: ShardId, scan: &Scan) -> Vec<(Position, Passed)> {
+    let Holdings { active, frozen, .. } = holdings;
     let mut passed = Vec::new();
     let rows = Arc::clone(active.rows());
     if let Some(index) = active.table(shard, scan.table) {
@@ -390,9 +397,9 @@ struct BlocksAhead<'a> {
 }
 
 impl<'a> BlocksAhead<'a> {
-    fn new(state: &'a State, shard: ShardId, scan: &Scan) -> BlocksAhead<'a> {
+    fn new(holdings: &'a Holdings, shard: ShardId, scan: &Scan) -> BlocksAhead<'a> {
         let mut ahead = BlocksAhead { runs: Vec::new(), heap: BinaryHeap::new() };
-        for (_, shelved) in state.shelf.runs() {
+        for (_, shelved) in holdings.shelf.runs() {
             ahead.runs.push((shelved, shelved.run.blocks_from(shard, scan.table, scan.from)));
             ahead.push(ahead.runs.len() - 1);
         }
@@ -425,24 +432,24 @@ impl<'a> BlocksAhead<'a> {
 
 /// The rows of a group, and where to go on if a run has more of it than was asked.
 fn find(
-    state: &mut State,
+    holdings: &mut Holdings,
     hand: &mut Hand<'_>,
     shard: ShardId,
     find: &Find,
     members: &BTreeMap<u64, Vec<(u64, u32)>>,
 ) -> (Vec<Found>, Option<u64>) {
     let mut passed: Vec<(u64, Stand)> = Vec::new();
-    if let Some(index) = state.active.table(shard, find.table) {
+    if let Some(index) = holdings.active.table(shard, find.table) {
         let active = index.group(&find.group, find.from_seq).take(find.limit);
         passed.extend(active.map(|(seq, slot)| (seq, Stand::Active(slot))));
     }
-    if let Some(frozen) = &state.frozen {
+    if let Some(frozen) = &holdings.frozen {
         let frozen = frozen.group(shard, find.table, &find.group, find.from_seq).take(find.limit);
         passed.extend(frozen.map(|(seq, slot)| (seq, Stand::Frozen(slot))));
     }
     // Beyond this number a run may have more rows of the group than it has told.
     let mut horizon = u64::MAX;
-    for (run, shelved) in state.shelf.runs() {
+    for (run, shelved) in holdings.shelf.runs() {
         let told = &members[&shelved.run.number()];
         if told.len() >= find.limit {
             horizon = horizon.min(told.last().map_or(u64::MAX, |(seq, _)| *seq));
@@ -464,11 +471,11 @@ fn find(
         match stand {
             Stand::Run(address) => {
                 // Groups of one hash are told apart by their names.
-                let row = hand.row(state, address);
+                let row = hand.row(holdings, address);
                 let row = row.filter(|(block, index)| block.row(*index).group() == Some(&find.group));
                 found.extend(row.map(|(block, index)| Found::InBlock(block, index)));
             }
-            recent => found.extend(hand.recent(state, recent, find.bodies)),
+            recent => found.extend(hand.recent(holdings, recent, find.bodies)),
         }
     }
     let next = (horizon < u64::MAX && found.len() < find.limit).then(|| horizon + 1);

@@ -8,9 +8,9 @@ use punctual_core::store::{Bodies, Row, ShardId, StoreError, Table};
 
 use super::{Found, Hand, Reader};
 use crate::address::Address;
+use crate::holdings::{Holdings, Stand};
 use crate::lock::lock;
 use crate::run::Run;
-use crate::state::{Stand, State};
 
 /// Where a row may be that is looked for by its number.
 const TABLES: [Table; 3] = [Table::Live, Table::Dead, Table::History];
@@ -22,19 +22,21 @@ impl Reader<'_> {
         loop {
             // What a run says of a number never changes, so it is asked without the lock.
             let runs: Vec<Arc<Run>> =
-                lock(self.state).shelf.runs().map(|(_, shelved)| Arc::clone(&shelved.run)).collect();
+                lock(self.holdings).shelf.runs().map(|(_, shelved)| Arc::clone(&shelved.run)).collect();
             for run in runs {
                 if let Entry::Vacant(unasked) = known.entry(run.number()) {
                     let ordinals: Result<_, _> = numbers.iter().map(|number| run.numbered(shard, *number)).collect();
                     unasked.insert(ordinals?);
                 }
             }
-            let found = self.attempt(|state, hand| {
-                let all_asked = state.shelf.runs().all(|(_, shelved)| known.contains_key(&shelved.run.number()));
+            let found = self.attempt(|holdings, hand| {
+                let all_asked = holdings.shelf.runs().all(|(_, shelved)| known.contains_key(&shelved.run.number()));
                 let each = numbers.iter().enumerate();
                 all_asked.then(|| {
-                    each.map(|(index, number)| numbered(state, hand, shard, *number, bodies, |run| known[&run][index]))
-                        .collect::<Vec<_>>()
+                    each.map(|(index, number)| {
+                        numbered(holdings, hand, shard, *number, bodies, |run| known[&run][index])
+                    })
+                    .collect::<Vec<_>>()
                 })
             })?;
             if let Some(found) = found {
@@ -46,7 +48,7 @@ impl Reader<'_> {
 
 /// The row with a number; `ordinal` tells where the run has it that bears the given one.
 fn numbered(
-    state: &mut State,
+    holdings: &mut Holdings,
     hand: &mut Hand<'_>,
     shard: ShardId,
     number: u64,
@@ -54,15 +56,15 @@ fn numbered(
     ordinal: impl Fn(u64) -> Option<u32>,
 ) -> Option<Found> {
     for table in TABLES {
-        let active = state.active.table(shard, table).and_then(|index| index.number(number)).map(Stand::Active);
-        let frozen = || state.frozen.as_mut()?.number(shard, table, number).map(Stand::Frozen);
+        let active = holdings.active.table(shard, table).and_then(|index| index.number(number)).map(Stand::Active);
+        let frozen = || holdings.frozen.as_mut()?.number(shard, table, number).map(Stand::Frozen);
         if let Some(stand) = active.or_else(frozen) {
-            return hand.recent(state, stand, bodies);
+            return hand.recent(holdings, stand, bodies);
         }
     }
-    let in_run = state.shelf.runs().find_map(|(run, shelved)| {
+    let in_run = holdings.shelf.runs().find_map(|(run, shelved)| {
         let ordinal = ordinal(shelved.run.number()).filter(|ordinal| !shelved.deaths.contains(*ordinal))?;
         Some(Address { run, ordinal })
     });
-    hand.row(state, in_run?).map(|(block, index)| Found::InBlock(block, index))
+    hand.row(holdings, in_run?).map(|(block, index)| Found::InBlock(block, index))
 }

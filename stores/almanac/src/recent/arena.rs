@@ -25,7 +25,7 @@ const ROW: &str = "a spot is where a row begins";
 
 #[derive(Default)]
 pub(crate) struct Arena {
-    blocks: Vec<Block>,
+    blocks: Vec<Chunk>,
     /// Numbers of blocks that are empty and can be filled anew.
     free: Vec<u32>,
     /// The block that is being filled.
@@ -36,7 +36,7 @@ pub(crate) struct Arena {
 }
 
 #[derive(Default)]
-struct Block {
+struct Chunk {
     bytes: Vec<u8>,
     /// How many rows in it are still needed.
     rows: u32,
@@ -128,7 +128,7 @@ impl Arena {
             self.release(full);
         }
         let number = self.free.pop().unwrap_or_else(|| {
-            self.blocks.push(Block::default());
+            self.blocks.push(Chunk::default());
             self.blocks.len() as u32 - 1
         });
         let spare = if length <= BLOCK { self.spare.pop() } else { None };

@@ -17,7 +17,7 @@ pub(super) const SHARD_BYTES: usize = 18;
 
 /// A data block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct BlockEntry {
     pub first: Position,
     pub offset: u64,
     pub length: u32,
@@ -27,9 +27,9 @@ pub(super) struct Entry {
     pub table: Table,
 }
 
-const _: () = assert!(size_of::<Entry>() <= 40);
+const _: () = assert!(size_of::<BlockEntry>() <= 40);
 
-impl Entry {
+impl BlockEntry {
     pub fn place(&self) -> (ShardId, Table) {
         (self.shard, self.table)
     }
@@ -49,8 +49,8 @@ impl Entry {
         to.extend_from_slice(&[self.table as u8, 0]);
     }
 
-    fn parse(bytes: &[u8]) -> Option<Entry> {
-        Some(Entry {
+    fn parse(bytes: &[u8]) -> Option<BlockEntry> {
+        Some(BlockEntry {
             first: Position { at: row::instant(u64_at(bytes, 0)), seq: u64_at(bytes, 8) },
             offset: u64_at(bytes, 16),
             length: u32_at(bytes, 24),
@@ -62,27 +62,27 @@ impl Entry {
 }
 
 /// All data blocks of a run.
-pub(super) struct Index {
-    entries: Vec<Entry>,
+pub(super) struct BlockIndex {
+    entries: Vec<BlockEntry>,
     /// The first block of each shard and table.
     places: Vec<((ShardId, Table), u32)>,
     rows: u32,
 }
 
-impl Index {
-    pub fn new(entries: Vec<Entry>, rows: u32) -> Index {
+impl BlockIndex {
+    pub fn new(entries: Vec<BlockEntry>, rows: u32) -> BlockIndex {
         let mut places: Vec<((ShardId, Table), u32)> = Vec::new();
         for (block, entry) in entries.iter().enumerate() {
             if places.last().is_none_or(|(place, _)| *place != entry.place()) {
                 places.push((entry.place(), block as u32));
             }
         }
-        Index { entries, places, rows }
+        BlockIndex { entries, places, rows }
     }
 
     /// The index in these bytes, or what is wrong with them.
-    pub fn parse(bytes: &[u8], footer: &Footer) -> Result<Index, &'static str> {
-        let entries: Option<Vec<Entry>> = bytes.chunks_exact(ENTRY_BYTES).map(Entry::parse).collect();
+    pub fn parse(bytes: &[u8], footer: &Footer) -> Result<BlockIndex, &'static str> {
+        let entries: Option<Vec<BlockEntry>> = bytes.chunks_exact(ENTRY_BYTES).map(BlockEntry::parse).collect();
         let entries = entries.ok_or("the block index names a table that there is not")?;
         let (mut offset, mut ordinal, mut last) = (HEADER_BYTES as u64, 0, None);
         for (number, entry) in entries.iter().enumerate() {
@@ -96,7 +96,7 @@ impl Index {
         if offset != footer.keys || ordinal != footer.rows {
             return Err("the block index does not name all rows");
         }
-        Ok(Index::new(entries, footer.rows))
+        Ok(BlockIndex::new(entries, footer.rows))
     }
 
     pub fn bytes(&self) -> Vec<u8> {
@@ -109,7 +109,7 @@ impl Index {
         self.entries.len()
     }
 
-    pub fn entry(&self, block: usize) -> &Entry {
+    pub fn entry(&self, block: usize) -> &BlockEntry {
         &self.entries[block]
     }
 
@@ -148,7 +148,7 @@ impl Index {
     pub fn covers(&self, ordinal: u32, place: (ShardId, Table), position: Position) -> bool {
         let block = self.block_of(ordinal);
         let entry = &self.entries[block];
-        let before_next = |next: &Entry| next.place() != place || position < next.first;
+        let before_next = |next: &BlockEntry| next.place() != place || position < next.first;
         entry.place() == place
             && entry.first <= position
             && (entry.ordinal == ordinal) == (entry.first == position)

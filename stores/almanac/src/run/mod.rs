@@ -94,7 +94,7 @@ pub(crate) use writer::RunWriter;
 use file::RunFile;
 use footer::Footer;
 use groups::Groups;
-use index::{Index, Shards};
+use index::{BlockIndex, Shards};
 
 /// The name of the file of the run with this number.
 pub(crate) fn file_name(number: u64) -> String {
@@ -112,7 +112,7 @@ pub(crate) struct Run {
     file: RunFile,
     version: u32,
     footer: Footer,
-    index: Index,
+    index: BlockIndex,
     shards: Shards,
     groups: Groups,
 }
@@ -133,7 +133,7 @@ impl Run {
 
         let (footer, version) = Footer::open(&file, length, number)?;
         let [group_index, filter, block_index, shards] = footer.resident_parts(&file, length)?;
-        let index = Index::parse(&block_index, &footer).map_err(|what| file.damage(footer.block_index, what))?;
+        let index = BlockIndex::parse(&block_index, &footer).map_err(|what| file.damage(footer.block_index, what))?;
         let shards = Shards::parse(&shards).map_err(|what| file.damage(footer.shards, what))?;
         let groups = Groups::parse(&group_index, &filter, &footer).map_err(|what| file.damage(footer.filter, what))?;
         Ok(Run { file, version, footer, index, shards, groups })

@@ -32,7 +32,7 @@ impl Output {
     }
 
     /// Writes the buffer out if it is full, and syncs if so much was written since the last time.
-    pub fn settle(&mut self, sync_every: u64) -> io::Result<()> {
+    pub fn keep_up(&mut self, sync_every: u64) -> io::Result<()> {
         if self.buffer.len() >= PIECE {
             self.write_out()?;
             if self.unsynced >= sync_every {

@@ -11,7 +11,7 @@ use crate::row::{StoredRow, group_hash, numbers_hash, write_with_body};
 use super::file::RunFile;
 use super::footer::{Footer, header};
 use super::groups::{GroupEntry, Groups};
-use super::index::{Entry, Index, Shards};
+use super::index::{BlockEntry, BlockIndex, Shards};
 use super::output::Output;
 use super::{Run, block, file_name, key_section};
 
@@ -26,7 +26,7 @@ pub(crate) struct RunWriter {
     block: Option<OpenBlock>,
     /// Where in it each row begins.
     offsets: Vec<u32>,
-    index: Vec<Entry>,
+    index: Vec<BlockEntry>,
     shards: Shards,
     /// The hash of each row's key.
     hashes: Vec<u64>,
@@ -116,8 +116,8 @@ impl RunWriter {
         let length = u32::try_from(self.output.buffer.len() - start).map_err(io::Error::other)?;
         let offset = self.output.position() - u64::from(length);
         let ordinal = (self.hashes.len() - rows) as u32;
-        self.index.push(Entry { first, offset, length, ordinal, shard, table });
-        self.output.settle(self.sync_every)
+        self.index.push(BlockEntry { first, offset, length, ordinal, shard, table });
+        self.output.keep_up(self.sync_every)
     }
 
     /// Writes the indexes and makes the file durable; its name is so only when the disk is synced.
@@ -131,7 +131,7 @@ impl RunWriter {
         let groups_at = output.position();
         let group_entries = self.groups.len() as u32;
         let groups = Groups::write(self.groups, &mut output)?;
-        let index = Index::new(self.index, keys.len() as u32);
+        let index = BlockIndex::new(self.index, keys.len() as u32);
 
         let parts = [groups.index_bytes(), groups.filter_bytes(), index.bytes(), self.shards.bytes()];
         let mut starts = [0; 4];

@@ -45,7 +45,7 @@ pub fn tiny() -> Config {
     }
 }
 
-/// An almanac that tends itself at every third commit, if it has no keeper: runs are bound at
+/// An almanac that tends itself at every third commit, if it has no keeper: runs are written at
 /// moments that do not depend on threads.
 pub struct Tended {
     almanac: Almanac,

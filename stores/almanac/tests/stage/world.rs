@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::sync::Arc;
 
-use punctual_almanac::{Almanac, Config, Sync, Tending};
+use punctual_almanac::{Almanac, Config, SyncPolicy, Tending};
 use punctual_chance::Chance;
 use punctual_core::store::{Batch, Claim, Fence, ShardId, Store, StoreError};
 use punctual_core::{Millis, Name};
@@ -57,7 +57,7 @@ struct Dead;
 
 impl World {
     /// A world in which this seed is the only chance.
-    pub fn new(seed: u64, sync: Sync, tending: Tending) -> World {
+    pub fn new(seed: u64, sync: SyncPolicy, tending: Tending) -> World {
         let mut chance = Chance::new(seed);
         let segment = *chance.pick(&[4 << 10, 8 << 10]);
         let config = Config {
@@ -162,7 +162,7 @@ impl World {
 
     /// Makes sure that this may be what is left.
     fn is_possible(&self, found: &Model) {
-        let lossy = self.power_went && self.config.sync != Sync::Always;
+        let lossy = self.power_went && self.config.sync != SyncPolicy::Always;
         let confirmed = &self.confirmed[if lossy { 0 } else { self.confirmed.len() - 1 }..];
         if !confirmed.iter().chain(&self.unclear).any(|model| model == found) {
             let last = self.confirmed.last().unwrap();
@@ -222,7 +222,7 @@ impl World {
             return outcome;
         }
         self.confirmed.push(after);
-        if self.config.sync == Sync::Always {
+        if self.config.sync == SyncPolicy::Always {
             self.covered();
         }
         outcome

@@ -5,7 +5,7 @@ use std::sync::{Arc, MutexGuard};
 
 use punctual_disk::File;
 
-use crate::state::{State, Stop};
+use crate::medium::{Medium, Stop};
 use crate::{Call, SimulatedDisk};
 
 /// An open file; it goes on to have its bytes when it has lost its name.
@@ -15,36 +15,36 @@ pub(crate) struct SimulatedFile {
 }
 
 impl SimulatedFile {
-    pub(crate) fn open(disk: &SimulatedDisk, state: &mut State, node: u64) -> Arc<dyn File> {
-        state.node(node).open += 1;
+    pub(crate) fn open(disk: &SimulatedDisk, medium: &mut Medium, node: u64) -> Arc<dyn File> {
+        medium.node(node).open += 1;
         Arc::new(SimulatedFile { disk: disk.clone(), node })
     }
 
-    /// The state, and the name by which faults know the file.
-    fn state(&self) -> (MutexGuard<'_, State>, Arc<str>) {
-        let mut state = self.disk.state();
-        let name = Arc::clone(&state.node(self.node).name);
-        (state, name)
+    /// The medium, and the name by which faults know the file.
+    fn medium(&self) -> (MutexGuard<'_, Medium>, Arc<str>) {
+        let mut medium = self.disk.medium();
+        let name = Arc::clone(&medium.node(self.node).name);
+        (medium, name)
     }
 }
 
 impl Drop for SimulatedFile {
     fn drop(&mut self) {
-        self.disk.state().close(self.node);
+        self.disk.medium().close(self.node);
     }
 }
 
 impl File for SimulatedFile {
     fn len(&self) -> io::Result<u64> {
-        let (mut state, name) = self.state();
-        state.enter(Call::Length, &name)?;
-        Ok(state.node(self.node).visible.length())
+        let (mut medium, name) = self.medium();
+        medium.enter(Call::Length, &name)?;
+        Ok(medium.node(self.node).visible.length())
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        let (mut state, name) = self.state();
-        state.enter(Call::Read, &name)?;
-        if state.node(self.node).visible.read(offset, buffer) {
+        let (mut medium, name) = self.medium();
+        medium.enter(Call::Read, &name)?;
+        if medium.node(self.node).visible.read(offset, buffer) {
             Ok(())
         } else {
             Err(io::Error::new(io::ErrorKind::UnexpectedEof, format!("{name} ends before what is read")))
@@ -52,45 +52,45 @@ impl File for SimulatedFile {
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        let (mut state, name) = self.state();
-        match state.enter(Call::Write, &name) {
-            Ok(()) => state.write(self.node, offset, bytes),
+        let (mut medium, name) = self.medium();
+        match medium.enter(Call::Write, &name) {
+            Ok(()) => medium.write(self.node, offset, bytes),
             Err(stop) => {
                 let written = match stop {
                     Stop::PowerGoes => bytes,
                     Stop::PowerIsGone => &[],
-                    Stop::Fault(_) => state.some_first(bytes),
+                    Stop::Fault(_) => medium.some_first(bytes),
                 };
                 // The call has failed already, however this goes.
-                let _ = state.write(self.node, offset, written);
+                let _ = medium.write(self.node, offset, written);
                 Err(stop.into())
             }
         }
     }
 
     fn allocate(&self, length: u64) -> io::Result<()> {
-        let (mut state, name) = self.state();
-        state.perform(Call::Allocate, &name, |state| state.allocate(self.node, length))
+        let (mut medium, name) = self.medium();
+        medium.perform(Call::Allocate, &name, |medium| medium.allocate(self.node, length))
     }
 
     fn punch(&self, offset: u64, length: u64) -> io::Result<()> {
-        let (mut state, name) = self.state();
-        state.perform(Call::Punch, &name, |state| {
-            state.punch(self.node, offset, length);
+        let (mut medium, name) = self.medium();
+        medium.perform(Call::Punch, &name, |medium| {
+            medium.punch(self.node, offset, length);
             Ok(())
         })
     }
 
     fn sync(&self) -> io::Result<()> {
-        let (mut state, name) = self.state();
-        match state.enter(Call::Sync, &name) {
+        let (mut medium, name) = self.medium();
+        match medium.enter(Call::Sync, &name) {
             Ok(()) => {
-                state.sync(self.node);
+                medium.sync(self.node);
                 Ok(())
             }
             Err(stop) => {
                 if matches!(stop, Stop::Fault(_)) {
-                    state.fail_sync(self.node);
+                    medium.fail_sync(self.node);
                 }
                 Err(stop.into())
             }

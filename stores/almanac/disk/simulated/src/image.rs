@@ -1,27 +1,27 @@
-//! The bytes of one file, in pages that images share until one of them writes.
+//! The bytes of one file, in chunks that images share until one of them writes.
 //!
-//! So a copy costs a pointer a page, and thousands of crashes of a disk of many megabytes take
+//! So a copy costs a pointer a chunk, and thousands of crashes of a disk of many megabytes take
 //! seconds.
 
 use std::sync::Arc;
 
 /// The smallest piece that can be punched out, as on most file systems.
-const PAGE: u64 = 4096;
+const CHUNK: u64 = 4096;
 
 #[derive(Clone, Debug)]
-enum Page {
-    /// Zeros that take no room on the disk. Only a whole page within the length becomes a hole.
+enum Chunk {
+    /// Zeros that take no room on the disk. Only a whole chunk within the length becomes a hole.
     Hole,
     /// Zeros that have their room.
     Zeros,
-    Bytes(Arc<[u8; PAGE as usize]>),
+    Bytes(Arc<[u8; CHUNK as usize]>),
 }
 
-/// The bytes of one file. What is behind its end in the last page is zero, and so are pages that
+/// The bytes of one file. What is behind its end in the last chunk is zero, and so are chunks that
 /// are missing before it: room that was only reserved costs nothing.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Image {
-    pages: Vec<Page>,
+    chunks: Vec<Chunk>,
     length: u64,
     holes: u64,
 }
@@ -39,7 +39,7 @@ impl Image {
 
     /// What it takes of the disk: its length without its holes.
     pub(crate) fn room(&self) -> u64 {
-        self.length - self.holes * PAGE
+        self.length - self.holes * CHUNK
     }
 
     /// What it would take more if these bytes were written or allocated.
@@ -48,10 +48,10 @@ impl Image {
         let holes = if self.holes == 0 || length == 0 {
             0
         } else {
-            let pages = (offset / PAGE) as usize..(end.div_ceil(PAGE) as usize).min(self.pages.len());
-            self.pages.get(pages).unwrap_or_default().iter().filter(|page| matches!(page, Page::Hole)).count()
+            let chunks = (offset / CHUNK) as usize..(end.div_ceil(CHUNK) as usize).min(self.chunks.len());
+            self.chunks.get(chunks).unwrap_or_default().iter().filter(|chunk| matches!(chunk, Chunk::Hole)).count()
         };
-        end.saturating_sub(self.length) + holes as u64 * PAGE
+        end.saturating_sub(self.length) + holes as u64 * CHUNK
     }
 
     /// Fills the buffer; false if the file ends before.
@@ -62,11 +62,11 @@ impl Image {
         let mut rest = buffer;
         let mut at = offset;
         while !rest.is_empty() {
-            let within = (at % PAGE) as usize;
-            let (piece, later) = rest.split_at_mut(rest.len().min(PAGE as usize - within));
-            match self.pages.get((at / PAGE) as usize) {
-                None | Some(Page::Hole | Page::Zeros) => piece.fill(0),
-                Some(Page::Bytes(bytes)) => piece.copy_from_slice(&bytes[within..within + piece.len()]),
+            let within = (at % CHUNK) as usize;
+            let (piece, later) = rest.split_at_mut(rest.len().min(CHUNK as usize - within));
+            match self.chunks.get((at / CHUNK) as usize) {
+                None | Some(Chunk::Hole | Chunk::Zeros) => piece.fill(0),
+                Some(Chunk::Bytes(bytes)) => piece.copy_from_slice(&bytes[within..within + piece.len()]),
             }
             at += piece.len() as u64;
             rest = later;
@@ -89,9 +89,9 @@ impl Image {
         let mut rest = bytes;
         let mut at = offset;
         while !rest.is_empty() {
-            let within = (at % PAGE) as usize;
-            let (piece, later) = rest.split_at(rest.len().min(PAGE as usize - within));
-            self.page(at / PAGE)[within..within + piece.len()].copy_from_slice(piece);
+            let within = (at % CHUNK) as usize;
+            let (piece, later) = rest.split_at(rest.len().min(CHUNK as usize - within));
+            self.chunk(at / CHUNK)[within..within + piece.len()].copy_from_slice(piece);
             at += piece.len() as u64;
             rest = later;
         }
@@ -108,29 +108,29 @@ impl Image {
         if self.holes == 0 {
             return;
         }
-        for page in self.pages.iter_mut().take(length.div_ceil(PAGE) as usize) {
-            if matches!(page, Page::Hole) {
-                *page = Page::Zeros;
+        for chunk in self.chunks.iter_mut().take(length.div_ceil(CHUNK) as usize) {
+            if matches!(chunk, Chunk::Hole) {
+                *chunk = Chunk::Zeros;
                 self.holes -= 1;
             }
         }
     }
 
-    /// Zeros from here on; whole pages give their room back.
+    /// Zeros from here on; whole chunks give their room back.
     pub(crate) fn punch(&mut self, offset: u64, length: u64) {
         let end = offset.saturating_add(length).min(self.length);
         let mut at = offset;
         while at < end {
-            let number = at / PAGE;
-            let until = end.min((number + 1) * PAGE);
-            if until - at == PAGE {
-                let page = self.slot(number);
-                if !matches!(page, Page::Hole) {
-                    *page = Page::Hole;
+            let number = at / CHUNK;
+            let until = end.min((number + 1) * CHUNK);
+            if until - at == CHUNK {
+                let chunk = self.slot(number);
+                if !matches!(chunk, Chunk::Hole) {
+                    *chunk = Chunk::Hole;
                     self.holes += 1;
                 }
-            } else if let Some(Page::Bytes(bytes)) = self.pages.get_mut(number as usize) {
-                Arc::make_mut(bytes)[(at % PAGE) as usize..][..(until - at) as usize].fill(0);
+            } else if let Some(Chunk::Bytes(bytes)) = self.chunks.get_mut(number as usize) {
+                Arc::make_mut(bytes)[(at % CHUNK) as usize..][..(until - at) as usize].fill(0);
             }
             at = until;
         }
@@ -143,31 +143,31 @@ impl Image {
     /// Flips a bit, if the file is long enough to have it.
     pub(crate) fn flip(&mut self, offset: u64, bit: u8) {
         if offset < self.length {
-            self.page(offset / PAGE)[(offset % PAGE) as usize] ^= 1 << bit;
+            self.chunk(offset / CHUNK)[(offset % CHUNK) as usize] ^= 1 << bit;
         }
     }
 
-    /// A page to write to, which no other image has.
-    fn page(&mut self, number: u64) -> &mut [u8; PAGE as usize] {
-        if matches!(self.slot(number), Page::Hole) {
+    /// A chunk to write to, which no other image has.
+    fn chunk(&mut self, number: u64) -> &mut [u8; CHUNK as usize] {
+        if matches!(self.slot(number), Chunk::Hole) {
             self.holes -= 1;
         }
-        let page = self.slot(number);
-        if !matches!(page, Page::Bytes(_)) {
-            *page = Page::Bytes(Arc::new([0; PAGE as usize]));
+        let chunk = self.slot(number);
+        if !matches!(chunk, Chunk::Bytes(_)) {
+            *chunk = Chunk::Bytes(Arc::new([0; CHUNK as usize]));
         }
-        match page {
-            Page::Bytes(bytes) => Arc::make_mut(bytes),
-            Page::Hole | Page::Zeros => unreachable!("it was given bytes above"),
+        match chunk {
+            Chunk::Bytes(bytes) => Arc::make_mut(bytes),
+            Chunk::Hole | Chunk::Zeros => unreachable!("it was given bytes above"),
         }
     }
 
-    /// Where a page is, also if it was missing.
-    fn slot(&mut self, number: u64) -> &mut Page {
-        if self.pages.len() as u64 <= number {
-            self.pages.resize(number as usize + 1, Page::Zeros);
+    /// Where a chunk is, also if it was missing.
+    fn slot(&mut self, number: u64) -> &mut Chunk {
+        if self.chunks.len() as u64 <= number {
+            self.chunks.resize(number as usize + 1, Chunk::Zeros);
         }
-        &mut self.pages[number as usize]
+        &mut self.chunks[number as usize]
     }
 }
 
@@ -230,15 +230,15 @@ mod tests {
 
     #[test]
     fn punched_pages_take_no_room_until_they_are_written_again() {
-        let mut image = Image::of(&[7; 10 * PAGE as usize]);
-        image.punch(PAGE - 1, 3 * PAGE);
-        assert_eq!(image.room(), 8 * PAGE);
-        assert_eq!(image.lacking(PAGE, 1), PAGE);
-        image.write(PAGE, b"x");
-        assert_eq!(image.room(), 9 * PAGE);
+        let mut image = Image::of(&[7; 10 * CHUNK as usize]);
+        image.punch(CHUNK - 1, 3 * CHUNK);
+        assert_eq!(image.room(), 8 * CHUNK);
+        assert_eq!(image.lacking(CHUNK, 1), CHUNK);
+        image.write(CHUNK, b"x");
+        assert_eq!(image.room(), 9 * CHUNK);
         image.allocate(1);
-        assert_eq!(image.room(), 9 * PAGE);
-        image.allocate(10 * PAGE);
-        assert_eq!(image.room(), 10 * PAGE);
+        assert_eq!(image.room(), 9 * CHUNK);
+        image.allocate(10 * CHUNK);
+        assert_eq!(image.room(), 10 * CHUNK);
     }
 }

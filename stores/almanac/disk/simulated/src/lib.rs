@@ -9,7 +9,7 @@ mod change;
 mod fault;
 mod file;
 mod image;
-mod state;
+mod medium;
 
 use std::any::Any;
 use std::io;
@@ -19,12 +19,12 @@ use punctual_disk::{Disk, File};
 
 pub use fault::{Call, Fault};
 use file::SimulatedFile;
-use state::State;
+use medium::Medium;
 
 /// A disk in memory that tests can make fail. A clone is the same disk.
 #[derive(Clone, Debug)]
 pub struct SimulatedDisk {
-    state: Arc<Mutex<State>>,
+    medium: Arc<Mutex<Medium>>,
 }
 
 impl Default for SimulatedDisk {
@@ -36,73 +36,73 @@ impl Default for SimulatedDisk {
 impl SimulatedDisk {
     /// An empty disk. The seed decides what failing writes and syncs leave.
     pub fn new(seed: u64) -> SimulatedDisk {
-        SimulatedDisk::with(State::new(seed))
+        SimulatedDisk::with(Medium::new(seed))
     }
 
     /// Power loss: a disk with what survived. This one refuses every call from then on, but can be
     /// asked again, with another seed, for another way in which the same crash could have gone.
     pub fn crash(&self, seed: u64) -> SimulatedDisk {
-        let mut state = self.state();
-        state.power_gone = true;
-        SimulatedDisk::with(state.after_power_loss(seed))
+        let mut medium = self.medium();
+        medium.power_gone = true;
+        SimulatedDisk::with(medium.after_power_loss(seed))
     }
 
     /// From this call on every call fails; they are counted from one, see [`SimulatedDisk::calls`].
     /// What that call itself was to change still counts among what was not synced.
     pub fn crash_at(&self, call: u64) {
-        self.state().power_until = call;
+        self.medium().power_until = call;
     }
 
     /// How many calls there were, as long as there was power.
     pub fn calls(&self) -> u64 {
-        self.state().calls
+        self.medium().calls
     }
 
     /// The call at which the power went by [`SimulatedDisk::crash_at`], and the name of its file: for a
     /// rename `from -> to`, and empty for what concerns the whole directory.
     pub fn last_call(&self) -> Option<(Call, String)> {
-        self.state().last_call.clone()
+        self.medium().last_call.clone()
     }
 
     /// From now on calls fail as this fault says. A failing write may write some of its first
     /// bytes; a failing sync loses some of the unsynced changes for good, though reads still see
     /// them; any other call that fails does nothing.
     pub fn fail(&self, fault: Fault) {
-        self.state().faults.order(fault);
+        self.medium().faults.order(fault);
     }
 
     /// Takes all faults away.
     pub fn heal(&self) {
-        self.state().faults.heal();
+        self.medium().faults.heal();
     }
 
     /// How many calls have failed by faults, so that a test can see that its fault was met.
     pub fn failures(&self) -> usize {
-        self.state().faults.struck()
+        self.medium().faults.struck()
     }
 
     /// So many bytes are all that the disk has room for; what would need more gives
     /// [`io::ErrorKind::StorageFull`].
     pub fn limit(&self, bytes: u64) {
-        self.state().limit = bytes;
+        self.medium().limit = bytes;
     }
 
     /// The bytes that are taken: the lengths of all files, without what was punched out of them in
     /// whole pages. A removed file takes its room until the last who has it open closes it.
     pub fn used(&self) -> u64 {
-        self.state().used()
+        self.medium().used()
     }
 
     /// The names of all files; no call, so it is not counted and never fails.
     pub fn names(&self) -> Vec<String> {
-        self.state().names.keys().map(|name| name.to_string()).collect()
+        self.medium().names.keys().map(|name| name.to_string()).collect()
     }
 
     /// What the process sees in a file; no call, so it is not counted and never fails.
     pub fn read(&self, name: &str) -> Option<Vec<u8>> {
-        let state = self.state();
-        let node = state.names.get(name)?;
-        Some(state.nodes[node].visible.bytes())
+        let medium = self.medium();
+        let node = medium.names.get(name)?;
+        Some(medium.nodes[node].visible.bytes())
     }
 
     /// Flips one of the eight bits of a byte, seen and durable.
@@ -110,85 +110,85 @@ impl SimulatedDisk {
     /// # Panics
     /// If there is no such byte.
     pub fn flip(&self, name: &str, offset: u64, bit: u8) {
-        let mut state = self.state();
-        let node = state.find(name).expect("a bit is flipped in a file that is there");
-        let node = state.node(node);
+        let mut medium = self.medium();
+        let node = medium.find(name).expect("a bit is flipped in a file that is there");
+        let node = medium.node(node);
         assert!(offset < node.visible.length() && bit < 8, "there is no bit {bit} of byte {offset} in {name}");
         node.flip(offset, bit);
     }
 
     /// Gives a file these bytes, durably; makes it if it is not there.
     pub fn overwrite(&self, name: &str, bytes: &[u8]) {
-        self.state().place(name, bytes);
+        self.medium().place(name, bytes);
     }
 
     /// A disk of its own with all that this one holds, as if the process had ended and the machine
     /// had not: what is not synced is seen, and a crash of the copy may still lose it. Faults, open files and
     /// locks are not copied. A disk without power can be copied, which is a process killed at that call.
     pub fn copy(&self) -> SimulatedDisk {
-        SimulatedDisk::with(self.state().without_process())
+        SimulatedDisk::with(self.medium().without_process())
     }
 
-    fn with(state: State) -> SimulatedDisk {
-        SimulatedDisk { state: Arc::new(Mutex::new(state)) }
+    fn with(medium: Medium) -> SimulatedDisk {
+        SimulatedDisk { medium: Arc::new(Mutex::new(medium)) }
     }
 
     /// A test that panics somewhere must not hide its message behind those of other threads.
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn medium(&self) -> MutexGuard<'_, Medium> {
+        self.medium.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Disk for SimulatedDisk {
     fn list(&self) -> io::Result<Vec<String>> {
-        self.state().enter(Call::List, "")?;
+        self.medium().enter(Call::List, "")?;
         Ok(self.names())
     }
 
     fn open(&self, name: &str) -> io::Result<Arc<dyn File>> {
-        let mut state = self.state();
-        state.enter(Call::Open, name)?;
-        let node = state.find(name)?;
-        Ok(SimulatedFile::open(self, &mut state, node))
+        let mut medium = self.medium();
+        medium.enter(Call::Open, name)?;
+        let node = medium.find(name)?;
+        Ok(SimulatedFile::open(self, &mut medium, node))
     }
 
     fn create(&self, name: &str) -> io::Result<Arc<dyn File>> {
-        let mut state = self.state();
-        let node = state.perform(Call::Create, name, |state| Ok(state.create(name)))?;
-        Ok(SimulatedFile::open(self, &mut state, node))
+        let mut medium = self.medium();
+        let node = medium.perform(Call::Create, name, |medium| Ok(medium.create(name)))?;
+        Ok(SimulatedFile::open(self, &mut medium, node))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.state().perform(Call::Rename, &format!("{from} -> {to}"), |state| state.rename(from, to))
+        self.medium().perform(Call::Rename, &format!("{from} -> {to}"), |medium| medium.rename(from, to))
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        self.state().perform(Call::Remove, name, |state| state.remove(name))
+        self.medium().perform(Call::Remove, name, |medium| medium.remove(name))
     }
 
     fn sync(&self) -> io::Result<()> {
-        let mut state = self.state();
-        state.enter(Call::SyncDirectory, "")?;
-        state.sync_names();
+        let mut medium = self.medium();
+        medium.enter(Call::SyncDirectory, "")?;
+        medium.sync_names();
         Ok(())
     }
 
     fn lock(&self, name: &str) -> io::Result<Box<dyn Any + Send + Sync>> {
-        let mut state = self.state();
-        state.enter(Call::Lock, name)?;
-        if !state.locks.insert(name.to_owned()) {
+        let mut medium = self.medium();
+        medium.enter(Call::Lock, name)?;
+        if !medium.locks.insert(name.to_owned()) {
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        if !state.names.contains_key(name) {
-            state.create(name);
+        if !medium.names.contains_key(name) {
+            medium.create(name);
         }
         Ok(Box::new(Hold { disk: self.clone(), name: name.to_owned() }))
     }
 
     /// No call: it neither fails nor counts.
     fn room(&self) -> io::Result<u64> {
-        let state = self.state();
-        Ok(if state.limit == u64::MAX { u64::MAX } else { state.limit.saturating_sub(state.used()) })
+        let medium = self.medium();
+        Ok(if medium.limit == u64::MAX { u64::MAX } else { medium.limit.saturating_sub(medium.used()) })
     }
 
     fn place(&self) -> String {
@@ -204,6 +204,6 @@ struct Hold {
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        self.disk.state().locks.remove(&self.name);
+        self.disk.medium().locks.remove(&self.name);
     }
 }

@@ -1,4 +1,4 @@
-//! Binding: writing a frozen layer, and what still lives in runs that are mostly dead, as one new run.
+//! Merging: writing a frozen layer, and what still lives in runs that are mostly dead, as one new run.
 //!
 //! The new run holds exactly what the journal said up to the freeze. What happens to its rows while
 //! it is being written is noted beside the frozen layer and in the old runs' deaths, and carried
@@ -17,12 +17,12 @@ use punctual_disk::Disk;
 use crate::address::Address;
 use crate::blocks::Blocks;
 use crate::error::ReadError;
+use crate::holdings::Holdings;
 use crate::lock::lock;
 use crate::recent::{Body, Rows, SlotId};
 use crate::row::StoredRow;
 use crate::run::{Block, Run, RunWriter, file_name};
 use crate::shelf::Shelved;
-use crate::state::State;
 
 /// A run with fewer of its rows alive than one in so many has them carried over.
 const MOSTLY_DEAD: u64 = 4;
@@ -38,8 +38,8 @@ pub(crate) struct Plan {
     pub carries: bool,
 }
 
-/// What has been bound.
-pub(crate) struct Bound {
+/// What a merge has come to.
+pub(crate) struct Merged {
     /// The new run; none if nothing was alive.
     pub run: Option<Arc<Run>>,
     /// The hashes of its keys with their ordinals, by partition.
@@ -52,7 +52,7 @@ pub(crate) struct Bound {
     pub borrowed: HashMap<Address, u32, FixedState>,
 }
 
-impl Bound {
+impl Merged {
     /// Whether a run of the plan does not count any more: all of it was dead, or what lived is in the new one.
     pub fn replaces(&self, (place, then): &(u16, Shelved)) -> bool {
         then.living() == 0 || self.carried.iter().any(|(carried, _)| carried == place)
@@ -62,9 +62,9 @@ impl Bound {
 /// No row of the new run.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// Why nothing was bound; it can be tried again.
+/// Why nothing was merged; it can be tried again.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum BindError {
+pub(crate) enum MergeError {
     #[error("a run could not be written: {0}")]
     Write(#[from] io::Error),
     #[error(transparent)]
@@ -73,28 +73,28 @@ pub(crate) enum BindError {
     Closing,
 }
 
-/// Writes a run.
-pub(crate) struct Binder<'a> {
+/// Writes a run of what a plan says.
+pub(crate) struct Merger<'a> {
     pub disk: &'a dyn Disk,
-    pub state: &'a Mutex<State>,
+    pub holdings: &'a Mutex<Holdings>,
     pub blocks: &'a Blocks,
     pub closing: &'a AtomicBool,
 }
 
-impl Binder<'_> {
-    /// Binds what the plan says into the run of this number.
-    pub fn bind(&self, plan: &Plan, number: u64) -> Result<Bound, BindError> {
-        let bound = self.write(plan, number);
-        if bound.is_err() {
+impl Merger<'_> {
+    /// Merges what the plan says into the run of this number.
+    pub fn merge(&self, plan: &Plan, number: u64) -> Result<Merged, MergeError> {
+        let merged = self.write(plan, number);
+        if merged.is_err() {
             // Half a run is of no use; if it cannot be removed now, the next opening does it.
             _ = self.disk.remove(&file_name(number));
         }
-        bound
+        merged
     }
 
-    fn write(&self, plan: &Plan, number: u64) -> Result<Bound, BindError> {
+    fn write(&self, plan: &Plan, number: u64) -> Result<Merged, MergeError> {
         let carried: Vec<&(u16, Shelved)> = plan.to_carry();
-        let mut bound = Bound {
+        let mut merged = Merged {
             run: None,
             keys: Vec::new(),
             ordinals: vec![NONE; plan.rows.slots()],
@@ -103,7 +103,7 @@ impl Binder<'_> {
         };
         let mut writer = None;
         for (shard, table) in self.tables(&carried) {
-            let mut frozen = FrozenRows::new(self.state, &plan.rows, shard, table);
+            let mut frozen = FrozenRows::new(self.holdings, &plan.rows, shard, table);
             let mut old: Vec<OldRows<'_>> =
                 carried.iter().map(|(_, shelved)| OldRows::new(shelved, shard, table)).collect();
             loop {
@@ -121,23 +121,23 @@ impl Binder<'_> {
                     None => writer.insert(RunWriter::create(self.disk, number)?),
                 };
                 match source {
-                    None => self.push_frozen(writer, shard, frozen.take(), plan, &mut bound)?,
+                    None => self.push_frozen(writer, shard, frozen.take(), plan, &mut merged)?,
                     Some(index) => {
                         let (row, ordinal) = old[index].current();
-                        bound.carried[index].1[ordinal as usize] = writer.push(shard, row, &[])?;
+                        merged.carried[index].1[ordinal as usize] = writer.push(shard, row, &[])?;
                         old[index].advance();
                     }
                 }
                 if self.closing.load(Ordering::Relaxed) {
-                    return Err(BindError::Closing);
+                    return Err(MergeError::Closing);
                 }
             }
         }
         if let Some(writer) = writer {
             let (run, keys) = writer.finish()?;
-            (bound.run, bound.keys) = (Some(Arc::new(run)), keys);
+            (merged.run, merged.keys) = (Some(Arc::new(run)), keys);
         }
-        Ok(bound)
+        Ok(merged)
     }
 
     fn push_frozen(
@@ -146,8 +146,8 @@ impl Binder<'_> {
         shard: ShardId,
         slot: SlotId,
         plan: &Plan,
-        bound: &mut Bound,
-    ) -> Result<(), BindError> {
+        merged: &mut Merged,
+    ) -> Result<(), MergeError> {
         let (row, body) = plan.rows.row(slot);
         let ordinal = match body {
             Body::Here => writer.push(shard, row, &[])?,
@@ -155,17 +155,17 @@ impl Binder<'_> {
                 let (_, lender) = plan.runs.iter().find(|(place, _)| *place == address.run).expect(LENDER);
                 let (block, index) = self.blocks.load_row(&lender.run, address.ordinal)?;
                 let ordinal = writer.push(shard, row, block.row(index).body())?;
-                bound.borrowed.insert(address, ordinal);
+                merged.borrowed.insert(address, ordinal);
                 ordinal
             }
         };
-        bound.ordinals[slot as usize] = ordinal;
+        merged.ordinals[slot as usize] = ordinal;
         Ok(())
     }
 
     /// The tables that the new run is to have rows of, in order.
     fn tables(&self, carried: &[&(u16, Shelved)]) -> BTreeSet<(ShardId, Table)> {
-        let frozen = lock(self.state).frozen.as_ref().map(|frozen| frozen.tables()).unwrap_or_default();
+        let frozen = lock(self.holdings).frozen.as_ref().map(|frozen| frozen.tables()).unwrap_or_default();
         frozen.into_iter().chain(carried.iter().flat_map(|(_, old)| old.run.tables())).collect()
     }
 }
@@ -219,7 +219,7 @@ fn living_bytes(shelved: &Shelved) -> u64 {
 /// The rows of a table of the frozen layer, in time order. They are fetched leaf by leaf, so that
 /// commits and reads never wait long for the lock.
 struct FrozenRows<'a> {
-    state: &'a Mutex<State>,
+    holdings: &'a Mutex<Holdings>,
     rows: &'a Rows,
     table: (ShardId, Table),
     leaves: Range<usize>,
@@ -227,18 +227,18 @@ struct FrozenRows<'a> {
 }
 
 impl<'a> FrozenRows<'a> {
-    fn new(state: &'a Mutex<State>, rows: &'a Rows, shard: ShardId, table: Table) -> FrozenRows<'a> {
-        let leaves = lock(state).frozen.as_ref().map_or(0, |frozen| frozen.leaves(shard, table));
-        FrozenRows { state, rows, table: (shard, table), leaves: 0..leaves, leaf: Vec::new().into_iter() }
+    fn new(holdings: &'a Mutex<Holdings>, rows: &'a Rows, shard: ShardId, table: Table) -> FrozenRows<'a> {
+        let leaves = lock(holdings).frozen.as_ref().map_or(0, |frozen| frozen.leaves(shard, table));
+        FrozenRows { holdings, rows, table: (shard, table), leaves: 0..leaves, leaf: Vec::new().into_iter() }
     }
 
     fn peek(&mut self) -> Option<Position> {
         while self.leaf.as_slice().is_empty() {
             let number = self.leaves.next()?;
-            let mut state = lock(self.state);
-            let frozen = state.frozen.as_mut().expect("the layer stays frozen until it is adopted");
+            let mut holdings = lock(self.holdings);
+            let frozen = holdings.frozen.as_mut().expect("the layer stays frozen until it is adopted");
             self.leaf = frozen.leaf(self.table.0, self.table.1, number).into_iter();
-            drop(state);
+            drop(holdings);
             self.rows.warm(self.leaf.as_slice().iter().map(|(_, slot)| *slot));
         }
         self.leaf.as_slice().first().map(|(position, _)| *position)

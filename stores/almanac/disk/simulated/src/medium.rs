@@ -75,7 +75,7 @@ impl From<Stop> for io::Error {
 }
 
 #[derive(Debug)]
-pub(crate) struct State {
+pub(crate) struct Medium {
     pub(crate) nodes: BTreeMap<u64, Node>,
     next_node: u64,
     pub(crate) names: Names,
@@ -94,9 +94,9 @@ pub(crate) struct State {
     pub(crate) chance: Chance,
 }
 
-impl State {
-    pub(crate) fn new(seed: u64) -> State {
-        State {
+impl Medium {
+    pub(crate) fn new(seed: u64) -> Medium {
+        Medium {
             nodes: BTreeMap::new(),
             next_node: 0,
             names: Names::new(),
@@ -133,7 +133,7 @@ impl State {
         &mut self,
         call: Call,
         name: &str,
-        act: impl FnOnce(&mut State) -> io::Result<T>,
+        act: impl FnOnce(&mut Medium) -> io::Result<T>,
     ) -> io::Result<T> {
         match self.enter(call, name) {
             Ok(()) => act(self),
@@ -276,8 +276,8 @@ impl State {
     }
 
     /// All that the system knows, without the process: nothing is open or locked.
-    pub(crate) fn without_process(&self) -> State {
-        let mut copy = State::new(0);
+    pub(crate) fn without_process(&self) -> Medium {
+        let mut copy = Medium::new(0);
         copy.limit = self.limit;
         copy.next_node = self.next_node;
         copy.moment = self.moment;
@@ -292,8 +292,8 @@ impl State {
     }
 
     /// What is there when the power comes back.
-    pub(crate) fn after_power_loss(&self, seed: u64) -> State {
-        let mut after = State::new(seed);
+    pub(crate) fn after_power_loss(&self, seed: u64) -> Medium {
+        let mut after = Medium::new(seed);
         after.limit = self.limit;
         let mut chance = Chance::new(seed);
         let mut names = self.durable_names.clone();

@@ -1,4 +1,4 @@
-//! What the almanac knows: recent rows, the layer that is being bound into a run, the runs.
+//! What the almanac knows: recent rows, the layer that is being merged into a run, the runs.
 //!
 //! ```text
 //! active ──freeze──► frozen ──adopt──► run on the shelf
@@ -16,13 +16,13 @@ use crate::address::Address;
 use crate::blocks::Blocks;
 use crate::error::ReadError;
 use crate::manifest::{Manifest, Tallies};
-use crate::payload::{self, Event, Malformed};
+use crate::payload::{self, Malformed, Statement};
 use crate::recent::{Body, Frozen, Recent, SlotId};
 use crate::retell::Telling;
 use crate::row::{KeyText, StoredRow};
 use crate::shelf::Shelf;
 
-pub(crate) struct State {
+pub(crate) struct Holdings {
     pub active: Recent,
     pub frozen: Option<Frozen>,
     /// An empty layer, to become the active one at the next freeze.
@@ -58,10 +58,10 @@ impl From<Malformed> for ApplyError {
     }
 }
 
-impl State {
+impl Holdings {
     /// What a manifest says, with the runs that it names; the journal is still to be applied.
-    pub fn begin(manifest: &Manifest, shelf: Shelf, telling: Telling) -> State {
-        State {
+    pub fn begin(manifest: &Manifest, shelf: Shelf, telling: Telling) -> Holdings {
+        Holdings {
             active: Recent::new(telling),
             frozen: None,
             spare: None,
@@ -75,22 +75,22 @@ impl State {
     /// Applies what a record says.
     pub fn apply(&mut self, payload: &[u8], blocks: &Blocks) -> Result<(), ApplyError> {
         payload::read(payload, |event| match event {
-            Event::Claim(shard, fence) => {
+            Statement::Claim(shard, fence) => {
                 self.fences.insert(shard, fence);
                 Ok(())
             }
-            Event::Insert(shard, row) => {
+            Statement::Insert(shard, row) => {
                 self.insert(shard, row);
                 Ok(())
             }
-            Event::Replace(shard, place, row) => {
+            Statement::Replace(shard, place, row) => {
                 self.remove(shard, place, blocks)?;
                 self.insert(shard, row);
                 Ok(())
             }
-            Event::Update(shard, row, table, position) => self.update(shard, row, (table, position), blocks),
-            Event::Remove(shard, place) => self.remove(shard, place, blocks),
-            Event::Tally(shard, tally, delta) => {
+            Statement::Update(shard, row, table, position) => self.update(shard, row, (table, position), blocks),
+            Statement::Remove(shard, place) => self.remove(shard, place, blocks),
+            Statement::Tally(shard, tally, delta) => {
                 self.active.count(shard, tally, delta);
                 Ok(())
             }
