@@ -154,7 +154,8 @@ impl Client {
     /// Whether the server takes commands: `ready`, or `degraded` with the reason if it takes all but new tasks. If it
     /// takes none, the problem says why. Needs no token.
     pub async fn ready(&self) -> Result<String, Error> {
-        let answered = self.send(Method::GET, Path::of_server("readyz"), Bytes::new(), Repeat::Undone).await?;
+        // It is asked about now: that the server is not ready is an answer, and not a failure to be tried again.
+        let answered = self.send(Method::GET, Path::of_server("readyz"), Bytes::new(), Repeat::Never).await?;
         Ok(String::from_utf8_lossy(&answered.bytes).trim_end().to_owned())
     }
 

@@ -120,6 +120,10 @@ impl QueueSettings {
             let (lease, max) = (self.lease, self.max_lease);
             return bad(format!("the lease of {lease} is longer than the longest one, max_lease, of {max}: set both"));
         }
+        if self.max_length == Some(0) {
+            let why = "a queue that holds nothing hands out nothing: 1 or more, or leave it out for no limit".into();
+            return Err(Refused::Invalid { field: "max_length", why });
+        }
         self.retry.check().or_else(bad)
     }
 }

@@ -308,7 +308,8 @@ fn a_task_is_done_with_its_last_delivery_if_any_was() {
 #[test]
 fn a_full_queue_does_not_keep_a_broadcast_task_from_the_others() {
     let mut center = broadcasting();
-    center.put_queue("a", QueueSettings { max_length: Some(0), ..queue() });
+    center.put_queue("a", QueueSettings { max_length: Some(1), ..queue() });
+    center.schedule(Task { topic: name("a"), ..task("before", 0) });
     center.schedule(task("1", 1));
     center.pass(1);
     assert_eq!(delivery(&center, "a").unwrap().death.unwrap().reason, Reason::PushedOut);
@@ -318,7 +319,8 @@ fn a_full_queue_does_not_keep_a_broadcast_task_from_the_others() {
 #[test]
 fn dead_letters_in_a_circle_come_to_rest() {
     let mut center = Center::new();
-    center.put_queue("t", QueueSettings { dead_letter: Some(name("t")), max_length: Some(0), ..queue() });
+    center.put_queue("t", QueueSettings { dead_letter: Some(name("t")), max_length: Some(1), ..queue() });
+    center.schedule(task("before", 0));
     center.schedule(task("1", 1));
     center.pass(1);
     for _ in 0..40 {

@@ -175,10 +175,13 @@ fn a_full_queue_gives_up_the_newcomer_or_the_oldest_of_the_least_urgent() {
 fn a_task_that_a_full_queue_refuses_makes_no_topic_and_no_queue() {
     let mut center = Center::new();
     center
-        .put_queue("t", QueueSettings { max_length: Some(0), overflow: Overflow::Refuse, ..QueueSettings::default() });
-    assert_eq!(center.try_schedule(task("a", 0)), Err(Refused::QueueFull(name("t"))));
-    assert_eq!(center.shard.counts().topics, []);
+        .put_queue("t", QueueSettings { max_length: Some(1), overflow: Overflow::Refuse, ..QueueSettings::default() });
     let binding = |queue: &str| Binding { queue: name(queue), pattern: Pattern::Words("#".into()) };
+    center.put_topic("other", TopicSettings { feeds: Some(vec![binding("t")]), ..TopicSettings::default() });
+    center.schedule(Task { topic: name("other"), ..task("before", 0) });
+    assert_eq!(center.try_schedule(task("a", 0)), Err(Refused::QueueFull(name("t"))));
+    let topics: Vec<_> = center.shard.counts().topics.into_iter().map(|topic| topic.name).collect();
+    assert_eq!(topics, [name("other")]);
     let feeds = Some(vec![binding("new"), binding("t")]);
     center.put_topic("t", TopicSettings { feeds, ..TopicSettings::default() });
     center.ask(Command::DeleteQueue { name: name("new"), force: false }).unwrap();

@@ -260,12 +260,14 @@ fn what_waits_for_a_retry_goes_with_its_queue_also_if_its_time_comes_meanwhile()
 /// Many tasks of a broadcast topic, each with a dead delivery in `a` and an open one in `b`.
 fn half_dead() -> Center {
     let mut center = Center::new();
-    center.put_queue("a", QueueSettings { max_length: Some(0), ..QueueSettings::default() });
+    center.put_queue("a", QueueSettings { max_length: Some(1), ..QueueSettings::default() });
     center.put_topic("t", feeds(&["a", "b"]));
     for number in 0..MANY {
         center.schedule(task(&format!("old-{number}"), 1));
     }
     center.pass(1);
+    let lease = center.take_from("a", 1).remove(0).lease;
+    center.ask(Command::Reject { lease, note: None, priority: None }).unwrap();
     assert_eq!((center.queue_counts("a").2, center.queue_counts("b").0), (MANY as u64, MANY as u64));
     center
 }

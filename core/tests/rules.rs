@@ -59,6 +59,16 @@ fn a_retry_policy_that_cannot_be_meant_is_refused_of_tasks_and_queues() {
 }
 
 #[test]
+fn a_queue_that_can_hold_nothing_is_refused() {
+    let put = |max_length| Command::PutQueue {
+        name: name("t"),
+        settings: Box::new(QueueSettings { max_length, ..QueueSettings::default() }),
+    };
+    assert_eq!(invalid(Center::new().ask(put(Some(0)))), "max_length");
+    assert!(Center::new().ask(put(Some(1))).is_ok() && Center::new().ask(put(None)).is_ok());
+}
+
+#[test]
 fn a_feed_to_a_queue_that_will_never_be_is_refused() {
     let feeding = |queue: &str| TopicSettings { feeds: Some(vec![Binding::all(name(queue))]), ..Default::default() };
     let put = |settings| Command::PutTopic { name: name("t"), settings: Box::new(settings) };

@@ -148,14 +148,7 @@ pub struct ShiftKey {
     pub by: Option<Shift>,
     /// Only tasks of this topic.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
-    #[cfg_attr(
-        feature = "openapi",
-        schema(
-            min_length = 1,
-            max_length = 255,
-            pattern = "^(\\.{0,2}[^\\u0000-\\u0020.\\u007f-\\u00a0]|\\.{3})[^\\u0000-\\u0020\\u007f-\\u00a0]*$"
-        )
-    )]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::Name>))]
     pub topic: Option<String>,
     /// Only count, without changing anything.
     #[serde(default)]
@@ -170,25 +163,11 @@ pub struct ShiftKey {
 pub struct Selection {
     /// Only those of this topic.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
-    #[cfg_attr(
-        feature = "openapi",
-        schema(
-            min_length = 1,
-            max_length = 255,
-            pattern = "^(\\.{0,2}[^\\u0000-\\u0020.\\u007f-\\u00a0]|\\.{3})[^\\u0000-\\u0020\\u007f-\\u00a0]*$"
-        )
-    )]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::Name>))]
     pub topic: Option<String>,
     /// Only those of this queue.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
-    #[cfg_attr(
-        feature = "openapi",
-        schema(
-            min_length = 1,
-            max_length = 255,
-            pattern = "^(\\.{0,2}[^\\u0000-\\u0020.\\u007f-\\u00a0]|\\.{3})[^\\u0000-\\u0020\\u007f-\\u00a0]*$"
-        )
-    )]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::Name>))]
     pub queue: Option<String>,
     /// Only those that died or finished at this time or later.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]

@@ -32,14 +32,7 @@ pub struct Reserve {
     pub wait: Option<Span>,
     /// The consumer's name. Default: `anonymous`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(
-        feature = "openapi",
-        schema(
-            min_length = 1,
-            max_length = 255,
-            pattern = "^(\\.{0,2}[^\\u0000-\\u0020.\\u007f-\\u00a0]|\\.{3})[^\\u0000-\\u0020\\u007f-\\u00a0]*$"
-        )
-    )]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::Name>))]
     pub consumer: Option<String>,
 }
 
@@ -202,10 +195,7 @@ pub enum SettledOutcome {
 pub struct Revoke {
     /// Only if this consumer holds it.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
-    #[cfg_attr(
-        feature = "openapi",
-        schema(min_length = 1, max_length = 255, pattern = "^[^\\u0000-\\u0020\\u007f-\\u00a0]+$")
-    )]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::Name>))]
     pub holder: Option<String>,
     /// Make it available again after this time, without counting the attempt as a failure; if omitted, it has failed and the retry
     /// policy says when, as if the lease had ended by itself.

@@ -45,6 +45,6 @@ pub use settings::{Backoff, Binding, Order, Overflow, QueueSettings, Rate, Retry
 pub use standing::{Ending, Standing};
 pub use task::{
     Batch, BatchResults, CancelOutcome, Cancelled, NewTask, Replayed, Reschedule, Rescheduled, ScheduleOutcome,
-    Scheduled,
+    Scheduled, ScheduledRef,
 };
 pub use time::{BadSpan, BadTime, Shift, Span, Time};

@@ -175,32 +175,15 @@ impl Past {
 pub struct List {
     /// Only those of this topic.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(
-        feature = "openapi",
-        param(
-            min_length = 1,
-            max_length = 255,
-            pattern = "^(\\.{0,2}[^\\u0000-\\u0020.\\u007f-\\u00a0]|\\.{3})[^\\u0000-\\u0020\\u007f-\\u00a0]*$"
-        )
-    )]
+    #[cfg_attr(feature = "openapi", param(value_type = Option<crate::Name>))]
     pub topic: Option<String>,
     /// Dead letters and finished tasks: only those of this queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(
-        feature = "openapi",
-        param(
-            min_length = 1,
-            max_length = 255,
-            pattern = "^(\\.{0,2}[^\\u0000-\\u0020.\\u007f-\\u00a0]|\\.{3})[^\\u0000-\\u0020\\u007f-\\u00a0]*$"
-        )
-    )]
+    #[cfg_attr(feature = "openapi", param(value_type = Option<crate::Name>))]
     pub queue: Option<String>,
     /// Dead letters and finished tasks: only those with this key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(
-        feature = "openapi",
-        param(min_length = 1, max_length = 255, pattern = "^[^\\u0000-\\u0020\\u007f-\\u00a0]+$")
-    )]
+    #[cfg_attr(feature = "openapi", param(value_type = Option<crate::Name>))]
     pub key: Option<String>,
     /// Dead letters: only those with this reason: `rejected`, `out-of-attempts`, `expired`, `pushed-out` or `unrouted`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

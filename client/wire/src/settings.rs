@@ -51,14 +51,7 @@ impl Default for TopicSettings {
 #[serde(remote = "Self", deny_unknown_fields)]
 pub struct Binding {
     /// The queue.
-    #[cfg_attr(
-        feature = "openapi",
-        schema(
-            min_length = 1,
-            max_length = 255,
-            pattern = "^(\\.{0,2}[^\\u0000-\\u0020.\\u007f-\\u00a0]|\\.{3})[^\\u0000-\\u0020\\u007f-\\u00a0]*$"
-        )
-    )]
+    #[cfg_attr(feature = "openapi", schema(value_type = crate::Name))]
     pub queue: String,
     /// Which routing keys go there: words separated by dots, `*` for one word, `#` for any
     /// number of words. Default: all tasks.
@@ -87,14 +80,7 @@ pub struct QueueSettings {
     pub overflow: Overflow,
     /// The topic to forward dead letters to. Default: they stay here.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(
-        feature = "openapi",
-        schema(
-            min_length = 1,
-            max_length = 255,
-            pattern = "^(\\.{0,2}[^\\u0000-\\u0020.\\u007f-\\u00a0]|\\.{3})[^\\u0000-\\u0020\\u007f-\\u00a0]*$"
-        )
-    )]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::Name>))]
     pub dead_letter: Option<String>,
     /// How long dead letters are kept. Default: until someone removes them.
     #[serde(skip_serializing_if = "Option::is_none")]

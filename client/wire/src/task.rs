@@ -20,25 +20,11 @@ use crate::time::{Shift, Span, Time};
 #[serde(remote = "Self", deny_unknown_fields)]
 pub struct NewTask {
     /// Its topic: 1 to 255 bytes of visible characters.
-    #[cfg_attr(
-        feature = "openapi",
-        schema(
-            min_length = 1,
-            max_length = 255,
-            pattern = "^(\\.{0,2}[^\\u0000-\\u0020.\\u007f-\\u00a0]|\\.{3})[^\\u0000-\\u0020\\u007f-\\u00a0]*$"
-        )
-    )]
+    #[cfg_attr(feature = "openapi", schema(value_type = crate::Name))]
     pub topic: String,
     /// Its id within the topic; generated if omitted. The same topic and id again is the same task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(
-        feature = "openapi",
-        schema(
-            min_length = 1,
-            max_length = 255,
-            pattern = "^(\\.{0,2}[^\\u0000-\\u0020.\\u007f-\\u00a0]|\\.{3})[^\\u0000-\\u0020\\u007f-\\u00a0]*$"
-        )
-    )]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::Name>))]
     pub id: Option<String>,
     /// Due this long from now.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
@@ -61,25 +47,11 @@ pub struct NewTask {
     pub headers: BTreeMap<String, String>,
     /// A key by which to find it together with others: a user, an order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(
-        feature = "openapi",
-        schema(
-            min_length = 1,
-            max_length = 255,
-            pattern = "^(\\.{0,2}[^\\u0000-\\u0020.\\u007f-\\u00a0]|\\.{3})[^\\u0000-\\u0020\\u007f-\\u00a0]*$"
-        )
-    )]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::Name>))]
     pub key: Option<String>,
     /// The routing key that the topic's bindings match.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(
-        feature = "openapi",
-        schema(
-            min_length = 1,
-            max_length = 255,
-            pattern = "^(\\.{0,2}[^\\u0000-\\u0020.\\u007f-\\u00a0]|\\.{3})[^\\u0000-\\u0020\\u007f-\\u00a0]*$"
-        )
-    )]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::Name>))]
     pub routing_key: Option<String>,
     /// Its priority; lower comes first. Default: the topic's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -121,6 +93,26 @@ pub struct Scheduled {
     /// If there was one already: how to proceed if this is not what you wanted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
+}
+
+/// The same, written without a copy of its texts.
+#[derive(Clone, Debug, Serialize)]
+pub struct ScheduledRef<'a> {
+    /// Its topic.
+    pub topic: &'a str,
+    /// Its id.
+    pub id: &'a str,
+    /// What happened.
+    pub outcome: ScheduleOutcome,
+    /// When it is due.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub due: Option<Time>,
+    /// Where the task of this id stands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub standing: Option<Standing>,
+    /// How to go on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<&'a str>,
 }
 
 /// What scheduling did.
@@ -228,3 +220,32 @@ pub struct Replayed {
 }
 
 objects!(NewTask, Batch, Reschedule);
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_became_of_a_task_reads_back_as_it_was_written() {
+        let created = ScheduledRef {
+            topic: "orders",
+            id: "7",
+            outcome: ScheduleOutcome::Created,
+            due: Some(Time(9)),
+            standing: None,
+            hint: None,
+        };
+        let standing = Some(Standing::Ready { since: Time(5) });
+        let hint = Some("take another id");
+        let existed = ScheduledRef { outcome: ScheduleOutcome::Existed, due: None, standing, hint, ..created.clone() };
+        for written in [created, existed] {
+            let text = serde_json::to_string(&written).unwrap();
+            let read: Scheduled = serde_json::from_str(&text).unwrap();
+            assert_eq!(serde_json::to_string(&read).unwrap(), text);
+            assert_eq!((read.topic.as_str(), read.id.as_str()), (written.topic, written.id));
+            assert_eq!((read.outcome, read.due, read.standing), (written.outcome, written.due, written.standing));
+            assert_eq!(read.hint.as_deref(), written.hint);
+        }
+    }
+}

@@ -54,10 +54,22 @@ pub(crate) fn word_for(error: &Error) -> Word {
             Refused::NoSuchTopic(_) | Refused::NoSuchQueue(_) => Word::NotFound,
             Refused::NotEmpty { .. } | Refused::Invalid { .. } | Refused::BadSettings(_) => Word::InternalError,
         },
-        // The protocol's word for what to try again later, and then its word for what went wrong half-way.
-        Error::Overloaded | Error::Full(_) => Word::OutOfMemory,
-        Error::Unavailable { certainty: Certainty::NothingDone, .. } => Word::OutOfMemory,
-        Error::Unavailable { certainty: Certainty::Unknown, .. } => Word::InternalError,
         Error::Stopping => Word::Draining,
+        // The protocol tells clients to try again later after the first of these, and not after the second.
+        error if error.certainty() == Certainty::NothingDone => Word::OutOfMemory,
+        Error::Overloaded | Error::Full(_) | Error::Unavailable { .. } => Word::InternalError,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_surely_not_done_is_to_be_tried_again_later() {
+        for error in [Error::Overloaded, Error::Full("the disk".into()), Error::nothing_done("the shard is away")] {
+            assert!(matches!(word_for(&error), Word::OutOfMemory), "{error}");
+        }
+        assert!(matches!(word_for(&Error::unknown_outcome("the commit failed")), Word::InternalError));
     }
 }

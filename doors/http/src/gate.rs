@@ -9,29 +9,29 @@ use punctual_node::access::{Grant, Role};
 use crate::app::Shared;
 use crate::fault::{Code, Fault};
 
-/// Somebody whose token was looked at.
+/// Whoever asks, by the token that was looked at.
 #[derive(Clone)]
-pub(crate) struct Caller(Grant);
+pub(crate) struct Bearer(Grant);
 
-impl FromRequestParts<Shared> for Caller {
+impl FromRequestParts<Shared> for Bearer {
     type Rejection = Fault;
 
-    async fn from_request_parts(parts: &mut Parts, app: &Shared) -> Result<Caller, Fault> {
+    async fn from_request_parts(parts: &mut Parts, app: &Shared) -> Result<Bearer, Fault> {
         let presented = parts.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-        let presented = presented.and_then(bearer);
+        let presented = presented.and_then(token_of);
         let grant = app.access.check(presented);
-        grant.map(Caller).map_err(|denied| Fault::new(Code::Unauthorized, denied.to_string()))
+        grant.map(Bearer).map_err(|denied| Fault::new(Code::Unauthorized, denied.to_string()))
     }
 }
 
 /// The scheme is not case-sensitive (RFC 9110).
-fn bearer(value: &str) -> Option<&str> {
+fn token_of(value: &str) -> Option<&str> {
     let (scheme, token) = value.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-impl Caller {
-    /// Refuses what this caller may not do; `name` is the topic or queue it is about.
+impl Bearer {
+    /// Refuses what this token is not good for; `name` is the topic or queue it is about.
     pub fn needs(&self, role: Role, name: Option<&str>) -> Result<(), Fault> {
         self.needs_one_of(&[role], name)
     }
@@ -48,12 +48,12 @@ impl Caller {
         Err(Fault::new(Code::Forbidden, detail))
     }
 
-    /// The topics and queues that this caller has to do with. What is about several is about these only.
+    /// The topics and queues that this token is for. What is about several is about these only.
     pub fn scope(&self) -> &Scope {
         self.0.scope()
     }
 
-    /// Refuses to let settings lead to a topic or queue that this caller has nothing to do with.
+    /// Refuses to let settings lead to a topic or queue that this token is not for.
     pub fn reaches<'a>(&self, field: &str, names: impl IntoIterator<Item = &'a Name>) -> Result<(), Fault> {
         let Some(outside) = names.into_iter().find(|name| !self.scope().fits(name)) else { return Ok(()) };
         let detail = format!("`{field}`: token {} is not for {outside}: ask for one that is", self.0.name());
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn the_scheme_is_read_in_any_case() {
-        assert_eq!(bearer("bearer abc"), Some("abc"));
-        assert_eq!(bearer("Basic abc"), None);
+        assert_eq!(token_of("bearer abc"), Some("abc"));
+        assert_eq!(token_of("Basic abc"), None);
     }
 }

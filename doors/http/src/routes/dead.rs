@@ -11,7 +11,7 @@ use super::keys::swept;
 use super::tasks::{kept, range, turn_page};
 use crate::app::Shared;
 use crate::fault::{Code, Fault};
-use crate::gate::Caller;
+use crate::gate::Bearer;
 use crate::input::{JsonBody, Query, maybe_name};
 
 /// List dead letters by when they died, latest first.
@@ -19,11 +19,11 @@ use crate::input::{JsonBody, Query, maybe_name};
     responses((status = 200, description = "A page of the list.", body = wire::Page)))]
 pub(crate) async fn list(
     State(app): State<Shared>,
-    caller: Caller,
+    bearer: Bearer,
     Query(query): Query<wire::List>,
 ) -> Result<Response, Fault> {
-    caller.needs(Role::View, query.topic.as_deref())?;
-    caller.needs(Role::View, query.queue.as_deref())?;
+    bearer.needs(Role::View, query.topic.as_deref())?;
+    bearer.needs(Role::View, query.queue.as_deref())?;
     if query.state.is_some() {
         return Err(Fault::invalid("state", "dead letters have no other state"));
     }
@@ -31,7 +31,7 @@ pub(crate) async fn list(
         return Err(Fault::invalid("ending", "dead letters have not finished: they have a `reason`"));
     }
     let reason = query.reason.as_deref().map(reason).transpose()?;
-    turn_page(&app, &caller, kept(Kept { reason, ..Kept::dead() }, &query)?, &query).await
+    turn_page(&app, &bearer, kept(Kept { reason, ..Kept::dead() }, &query)?, &query).await
 }
 
 fn reason(word: &str) -> Result<Reason, Fault> {
@@ -51,10 +51,10 @@ struct Chosen {
 }
 
 impl Chosen {
-    fn by(caller: &Caller, body: &JsonBody) -> Result<Chosen, Fault> {
+    fn by(bearer: &Bearer, body: &JsonBody) -> Result<Chosen, Fault> {
         let wire::Selection { topic, queue, from, until, ending, all, dry_run } = body.parse()?;
-        caller.needs(Role::Operate, topic.as_deref())?;
-        caller.needs(Role::Operate, queue.as_deref())?;
+        bearer.needs(Role::Operate, topic.as_deref())?;
+        bearer.needs(Role::Operate, queue.as_deref())?;
         if ending.is_some() {
             return Err(Fault::invalid("ending", "dead letters have not come to an end"));
         }
@@ -66,15 +66,15 @@ impl Chosen {
         Ok(Chosen { topic, queue, died: range(from, until), dry_run })
     }
 
-    fn sweep(self, caller: &Caller, action: SweepAction) -> Sweep {
+    fn sweep(self, bearer: &Bearer, action: SweepAction) -> Sweep {
         let Chosen { topic, queue, died, dry_run } = self;
-        Sweep { matching: Matching::Dead { topic, queue, died }, within: caller.scope().clone(), action, dry_run }
+        Sweep { matching: Matching::Dead { topic, queue, died }, within: bearer.scope().clone(), action, dry_run }
     }
 
-    fn audit(&self, caller: &Caller, action: &'static str) {
+    fn audit(&self, bearer: &Bearer, action: &'static str) {
         if !self.dry_run {
             let all = |name: &Option<Name>| name.as_deref().unwrap_or("all").to_owned();
-            caller.audit(action, &format!("topic {}, queue {}", all(&self.topic), all(&self.queue)));
+            bearer.audit(action, &format!("topic {}, queue {}", all(&self.topic), all(&self.queue)));
         }
     }
 }
@@ -82,17 +82,17 @@ impl Chosen {
 /// Replay dead letters.
 #[utoipa::path(post, operation_id = "replay_dead", path = "/v1/dead/replay", tag = "dead letters", request_body = wire::Selection,
     responses((status = 200, description = "How many matched and were changed.", body = wire::Swept)))]
-pub(crate) async fn replay(State(app): State<Shared>, caller: Caller, body: JsonBody) -> Result<Response, Fault> {
-    let chosen = Chosen::by(&caller, &body)?;
-    chosen.audit(&caller, "replay-dead");
-    Ok(swept(app.handle.sweep(chosen.sweep(&caller, SweepAction::Replay)).await?))
+pub(crate) async fn replay(State(app): State<Shared>, bearer: Bearer, body: JsonBody) -> Result<Response, Fault> {
+    let chosen = Chosen::by(&bearer, &body)?;
+    chosen.audit(&bearer, "replay-dead");
+    Ok(swept(app.handle.sweep(chosen.sweep(&bearer, SweepAction::Replay)).await?))
 }
 
 /// Purge dead letters.
 #[utoipa::path(post, operation_id = "purge_dead", path = "/v1/dead/purge", tag = "dead letters", request_body = wire::Selection,
     responses((status = 200, description = "How many matched and were changed.", body = wire::Swept)))]
-pub(crate) async fn purge(State(app): State<Shared>, caller: Caller, body: JsonBody) -> Result<Response, Fault> {
-    let chosen = Chosen::by(&caller, &body)?;
-    chosen.audit(&caller, "purge-dead");
-    Ok(swept(app.handle.sweep(chosen.sweep(&caller, SweepAction::Purge)).await?))
+pub(crate) async fn purge(State(app): State<Shared>, bearer: Bearer, body: JsonBody) -> Result<Response, Fault> {
+    let chosen = Chosen::by(&bearer, &body)?;
+    chosen.audit(&bearer, "purge-dead");
+    Ok(swept(app.handle.sweep(chosen.sweep(&bearer, SweepAction::Purge)).await?))
 }

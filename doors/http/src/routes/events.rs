@@ -16,7 +16,7 @@ use serde::Deserialize;
 
 use crate::app::Shared;
 use crate::fault::Fault;
-use crate::gate::Caller;
+use crate::gate::Bearer;
 use crate::input::{Query, maybe_name};
 use crate::translate::time;
 
@@ -29,25 +29,13 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 #[serde(deny_unknown_fields)]
 pub(crate) struct Filter {
     /// Only of this topic.
-    #[param(
-        min_length = 1,
-        max_length = 255,
-        pattern = "^(\\.{0,2}[^\\u0000-\\u0020.\\u007f-\\u00a0]|\\.{3})[^\\u0000-\\u0020\\u007f-\\u00a0]*$"
-    )]
+    #[param(value_type = Option<wire::Name>)]
     topic: Option<String>,
     /// Only in this queue.
-    #[param(
-        min_length = 1,
-        max_length = 255,
-        pattern = "^(\\.{0,2}[^\\u0000-\\u0020.\\u007f-\\u00a0]|\\.{3})[^\\u0000-\\u0020\\u007f-\\u00a0]*$"
-    )]
+    #[param(value_type = Option<wire::Name>)]
     queue: Option<String>,
     /// Only of tasks with this key.
-    #[param(
-        min_length = 1,
-        max_length = 255,
-        pattern = "^(\\.{0,2}[^\\u0000-\\u0020.\\u007f-\\u00a0]|\\.{3})[^\\u0000-\\u0020\\u007f-\\u00a0]*$"
-    )]
+    #[param(value_type = Option<wire::Name>)]
     key: Option<String>,
     /// Only these, with commas between them: `fired,done`.
     what: Option<String>,
@@ -86,16 +74,16 @@ impl Filter {
         content_type = "text/event-stream", body = String)))]
 pub(crate) async fn follow(
     State(app): State<Shared>,
-    caller: Caller,
+    bearer: Bearer,
     Query(filter): Query<Filter>,
 ) -> Result<Response, Fault> {
-    caller.needs(Role::View, filter.topic.as_deref())?;
-    caller.needs(Role::View, filter.queue.as_deref())?;
+    bearer.needs(Role::View, filter.topic.as_deref())?;
+    bearer.needs(Role::View, filter.queue.as_deref())?;
     filter.check()?;
     let watch = app.handle.watch();
     let access = Arc::clone(&app.access);
-    let grant = caller.grant().clone();
-    let events = sent(watch, filter, caller.scope().clone());
+    let grant = bearer.grant().clone();
+    let events = sent(watch, filter, bearer.scope().clone());
     let events = events.take_until(async move { access.until_withdrawn(&grant).await });
     Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(HEARTBEAT)).into_response())
 }

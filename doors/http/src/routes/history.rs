@@ -10,7 +10,7 @@ use super::keys::swept;
 use super::tasks::{kept, range, turn_page};
 use crate::app::Shared;
 use crate::fault::Fault;
-use crate::gate::Caller;
+use crate::gate::Bearer;
 use crate::input::{JsonBody, Query, name};
 use crate::translate;
 
@@ -19,11 +19,11 @@ use crate::translate;
     responses((status = 200, description = "A page of the list.", body = wire::Page)))]
 pub(crate) async fn list(
     State(app): State<Shared>,
-    caller: Caller,
+    bearer: Bearer,
     Query(query): Query<wire::List>,
 ) -> Result<Response, Fault> {
-    caller.needs(Role::View, query.topic.as_deref())?;
-    caller.needs(Role::View, query.queue.as_deref())?;
+    bearer.needs(Role::View, query.topic.as_deref())?;
+    bearer.needs(Role::View, query.queue.as_deref())?;
     if query.state.is_some() {
         return Err(Fault::invalid("state", "finished tasks have no other state"));
     }
@@ -31,13 +31,13 @@ pub(crate) async fn list(
         return Err(Fault::invalid("reason", "finished tasks were not given up: they have an `ending`"));
     }
     let ending = query.ending.map(translate::ending_from_wire);
-    turn_page(&app, &caller, kept(Kept { ending, ..Kept::history() }, &query)?, &query).await
+    turn_page(&app, &bearer, kept(Kept { ending, ..Kept::history() }, &query)?, &query).await
 }
 
 /// Replay a topic's finished tasks: those that are done, unless you name another ending.
 #[utoipa::path(post, operation_id = "replay_history", path = "/v1/history/replay", tag = "history", request_body = wire::Selection,
     responses((status = 200, description = "How many matched and were changed.", body = wire::Swept)))]
-pub(crate) async fn replay(State(app): State<Shared>, caller: Caller, body: JsonBody) -> Result<Response, Fault> {
+pub(crate) async fn replay(State(app): State<Shared>, bearer: Bearer, body: JsonBody) -> Result<Response, Fault> {
     let wire::Selection { topic, queue, from, until, ending, all, dry_run } = body.parse()?;
     if queue.is_some() {
         return Err(Fault::invalid("queue", "finished tasks are chosen by topic"));
@@ -49,9 +49,9 @@ pub(crate) async fn replay(State(app): State<Shared>, caller: Caller, body: Json
         return Err(Fault::invalid("topic", "say whose finished tasks are to be handed out again"));
     };
     let topic = name("topic", &topic)?;
-    caller.needs(Role::Operate, Some(&topic))?;
+    bearer.needs(Role::Operate, Some(&topic))?;
     if !dry_run {
-        caller.audit("replay-history", &topic);
+        bearer.audit("replay-history", &topic);
     }
     // What somebody took back is not brought to life by accident.
     let ending = translate::chosen_ending(ending.unwrap_or(wire::EndingChoice::Done));

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use super::tasks::{refuse_kept, turn_page};
 use crate::app::Shared;
 use crate::fault::{Code, Fault};
-use crate::gate::Caller;
+use crate::gate::Bearer;
 use crate::input::{JsonBody, Names, Query, maybe_name};
 use crate::output::json;
 use crate::translate;
@@ -29,11 +29,11 @@ pub(super) fn swept(swept: Swept) -> Response {
     responses((status = 200, description = "A page of the list.", body = wire::Page)))]
 pub(crate) async fn list(
     State(app): State<Shared>,
-    caller: Caller,
+    bearer: Bearer,
     Names([key]): Names<1>,
     Query(query): Query<wire::List>,
 ) -> Result<Response, Fault> {
-    caller.needs_one_of(&[Role::Produce, Role::View], None)?;
+    bearer.needs_one_of(&[Role::Produce, Role::View], None)?;
     refuse_kept(&query)?;
     let filters = [
         ("topic", query.topic.is_some()),
@@ -47,7 +47,7 @@ pub(crate) async fn list(
     let Some(table) = translate::table_of(query.state) else {
         return Err(Fault::invalid("state", "tasks of a key are listed as `dead`, `finished`, or without a state"));
     };
-    turn_page(&app, &caller, Listing::Key { key, table }, &query).await
+    turn_page(&app, &bearer, Listing::Key { key, table }, &query).await
 }
 
 /// What to cancel.
@@ -56,11 +56,7 @@ pub(crate) async fn list(
 #[serde(deny_unknown_fields)]
 pub(crate) struct Which {
     /// Only tasks of this topic.
-    #[param(
-        min_length = 1,
-        max_length = 255,
-        pattern = "^(\\.{0,2}[^\\u0000-\\u0020.\\u007f-\\u00a0]|\\.{3})[^\\u0000-\\u0020\\u007f-\\u00a0]*$"
-    )]
+    #[param(value_type = Option<wire::Name>)]
     topic: Option<String>,
     /// Only count.
     #[serde(default)]
@@ -73,13 +69,13 @@ pub(crate) struct Which {
     responses((status = 200, description = "How many matched and were changed.", body = wire::Swept)))]
 pub(crate) async fn cancel(
     State(app): State<Shared>,
-    caller: Caller,
+    bearer: Bearer,
     Names([key]): Names<1>,
     Query(which): Query<Which>,
 ) -> Result<Response, Fault> {
     let topic = maybe_name("topic", which.topic.as_deref())?;
-    caller.needs_one_of(&[Role::Produce, Role::Operate], topic.as_deref())?;
-    let (matching, within) = (Matching::Key { key, topic }, caller.scope().clone());
+    bearer.needs_one_of(&[Role::Produce, Role::Operate], topic.as_deref())?;
+    let (matching, within) = (Matching::Key { key, topic }, bearer.scope().clone());
     let sweep = Sweep { matching, within, action: SweepAction::Cancel, dry_run: which.dry_run };
     Ok(swept(app.handle.sweep(sweep).await?))
 }
@@ -90,17 +86,17 @@ pub(crate) async fn cancel(
     responses((status = 200, description = "How many matched and were changed.", body = wire::Swept)))]
 pub(crate) async fn shift(
     State(app): State<Shared>,
-    caller: Caller,
+    bearer: Bearer,
     Names([key]): Names<1>,
     body: JsonBody,
 ) -> Result<Response, Fault> {
     let wire::ShiftKey { at, delay, by, topic, dry_run } = body.parse()?;
     let topic = maybe_name("topic", topic.as_deref())?;
-    caller.needs_one_of(&[Role::Produce, Role::Operate], topic.as_deref())?;
+    bearer.needs_one_of(&[Role::Produce, Role::Operate], topic.as_deref())?;
     let Some(shift) = translate::shift_of(at, delay, by)? else {
         return Err(Fault::new(Code::Invalid, "say where the tasks are to move: give `at`, `delay` or `by`"));
     };
-    let (matching, within) = (Matching::Key { key, topic }, caller.scope().clone());
+    let (matching, within) = (Matching::Key { key, topic }, bearer.scope().clone());
     let sweep = Sweep { matching, within, action: SweepAction::Shift(shift), dry_run };
     Ok(swept(app.handle.sweep(sweep).await?))
 }

@@ -10,7 +10,7 @@ use punctual_wire as wire;
 use super::tasks::{check_batch, part};
 use crate::app::Shared;
 use crate::fault::{Code, Fault};
-use crate::gate::Caller;
+use crate::gate::Bearer;
 use crate::input::{JsonBody, maybe_name, name};
 use crate::output::{ROW_BYTES, build_json, deliveries, json};
 use crate::{lease, translate};
@@ -24,14 +24,14 @@ const ANONYMOUS: &str = "anonymous";
 /// deliveries become available again when their leases end.
 #[utoipa::path(post, operation_id = "reserve", path = "/v1/reserve", tag = "consumers", request_body = wire::Reserve,
     responses((status = 200, description = "The deliveries; none if the wait was over.", body = wire::Deliveries)))]
-pub(crate) async fn reserve(State(app): State<Shared>, caller: Caller, body: JsonBody) -> Result<Response, Fault> {
+pub(crate) async fn reserve(State(app): State<Shared>, bearer: Bearer, body: JsonBody) -> Result<Response, Fault> {
     let asked: wire::Reserve = body.parse()?;
     if asked.queues.is_empty() || asked.queues.len() > QUEUES {
         return Err(Fault::invalid("queues", format!("a consumer names 1 to {QUEUES} queues")));
     }
     let queues: Vec<Name> = asked.queues.iter().map(|queue| name("queues", queue)).collect::<Result<_, _>>()?;
     for queue in &queues {
-        caller.needs(Role::Consume, Some(queue))?;
+        bearer.needs(Role::Consume, Some(queue))?;
     }
     let max = asked.max.unwrap_or(1) as usize;
     check_batch(max, &app)?;
@@ -53,7 +53,7 @@ pub(crate) async fn reserve(State(app): State<Shared>, caller: Caller, body: Jso
         // Who waits may wait for long, and is given nothing under a token that is not good any more.
         tokio::select! {
             taken = reserve => taken?,
-            () = app.access.until_withdrawn(caller.grant()) => {
+            () = app.access.until_withdrawn(bearer.grant()) => {
                 return Err(Fault::new(Code::Unauthorized, Denied::Unknown.to_string()));
             }
         }
@@ -65,9 +65,9 @@ pub(crate) async fn reserve(State(app): State<Shared>, caller: Caller, body: Jso
 /// Settle deliveries: acknowledge, release, reject, or extend each. Each is answered individually.
 #[utoipa::path(post, operation_id = "settle", path = "/v1/leases", tag = "consumers", request_body = wire::Actions,
     responses((status = 200, description = "One result for each, in the same order.", body = wire::Settlements)))]
-pub(crate) async fn settle(State(app): State<Shared>, caller: Caller, body: JsonBody) -> Result<Response, Fault> {
+pub(crate) async fn settle(State(app): State<Shared>, bearer: Bearer, body: JsonBody) -> Result<Response, Fault> {
     // Whoever holds a lease got it for a queue that they may consume.
-    caller.needs(Role::Consume, None)?;
+    bearer.needs(Role::Consume, None)?;
     let asked: wire::Actions = body.parse()?;
     check_batch(asked.actions.len(), &app)?;
     let (refused, wanted) = part(asked.actions.into_iter().map(|action| command_of(action, &app.secret)));

@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use crate::app::Shared;
 use crate::fault::Fault;
-use crate::gate::Caller;
+use crate::gate::Bearer;
 use crate::input::Query;
 use crate::output::json;
 use crate::translate;
@@ -40,10 +40,10 @@ pub(crate) struct Wanted {
     responses((status = 200, description = "The slots, starting with the current one.", body = wire::Forecast)))]
 pub(crate) async fn forecast(
     State(app): State<Shared>,
-    caller: Caller,
+    bearer: Bearer,
     Query(wanted): Query<Wanted>,
 ) -> Result<Response, Fault> {
-    caller.needs(Role::View, None)?;
+    bearer.needs(Role::View, None)?;
     let slots = wanted.slots.unwrap_or(SLOTS);
     if !(1..=MOST_SLOTS).contains(&slots) {
         return Err(Fault::invalid("slots", format!("a forecast has 1 to {MOST_SLOTS} slots")));
@@ -53,7 +53,7 @@ pub(crate) async fn forecast(
         wire::Unit::Hour => Unit::Hour,
         wire::Unit::Day => Unit::Day,
     };
-    let (slots, counted_until) = app.handle.forecast_within(caller.scope(), unit, slots as usize).await?;
+    let (slots, counted_until) = app.handle.forecast_within(bearer.scope(), unit, slots as usize).await?;
     let slot = |(from, due)| wire::ForecastSlot { from: translate::time(from), due };
     let slots = slots.into_iter().map(slot).collect();
     let counted_until = counted_until.map(translate::time);
@@ -63,13 +63,13 @@ pub(crate) async fn forecast(
 /// Show how the server has performed since it started. A token that is bound to topics sees what happened in these.
 #[utoipa::path(get, operation_id = "stats", path = "/v1/stats", tag = "numbers",
     responses((status = 200, description = "The statistics.", body = wire::Stats)))]
-pub(crate) async fn stats(State(app): State<Shared>, caller: Caller) -> Result<Response, Fault> {
-    caller.needs(Role::View, None)?;
+pub(crate) async fn stats(State(app): State<Shared>, bearer: Bearer) -> Result<Response, Fault> {
+    bearer.needs(Role::View, None)?;
     let stats = app.handle.stats();
-    let own = app.handle.busiest(BUSIEST, |topic| caller.scope().fits(topic)).into_iter();
+    let own = app.handle.busiest(BUSIEST, |topic| bearer.scope().fits(topic)).into_iter();
     let topics = own.map(|(topic, happened)| (topic.to_string(), translate::happened(&happened))).collect();
     // Who has to do with some topics only is not told of all of them together.
-    let is_all = caller.scope().is_all();
+    let is_all = bearer.scope().is_all();
     let distribution = |values| is_all.then(|| distribution(values));
     let number = |number: u64| is_all.then_some(number);
     let refusals = || stats.refusals.iter().map(|(code, count)| ((*code).into(), *count)).collect();

@@ -10,7 +10,7 @@ use super::LOOKING;
 use super::tasks::show;
 use crate::app::Shared;
 use crate::fault::{Code, Fault};
-use crate::gate::Caller;
+use crate::gate::Bearer;
 use crate::input::Names;
 
 /// Get the task with this number, or the delivery of a broadcast task.
@@ -19,13 +19,13 @@ use crate::input::Names;
     responses((status = 200, description = "Everything known about it.", body = wire::TaskInfo)))]
 pub(crate) async fn get(
     State(app): State<Shared>,
-    caller: Caller,
+    bearer: Bearer,
     Names([number]): Names<1>,
 ) -> Result<Response, Fault> {
     let number = number.parse().map_err(|_| Fault::invalid("number", "it must be a whole number such as 4711"))?;
     let found = app.handle.numbered_held(Number(number)).await?;
     // Whose topic is not for this caller is not there for them: numbers are easily guessed.
-    let found = found.filter(|(row, _)| caller.needs_one_of(&LOOKING, Some(&row.task.topic)).is_ok());
+    let found = found.filter(|(row, _)| bearer.needs_one_of(&LOOKING, Some(&row.task.topic)).is_ok());
     let Some((row, mut hold)) = found else {
         return Err(Fault::new(Code::NoSuchTask, format!("there is no task or delivery with the number {number}")));
     };

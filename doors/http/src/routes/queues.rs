@@ -12,7 +12,7 @@ use super::topics::{Forced, page_of};
 use super::{LOOKING, to_its_end};
 use crate::app::{App, Shared};
 use crate::fault::{Code, Fault};
-use crate::gate::Caller;
+use crate::gate::Bearer;
 use crate::input::{JsonBody, MaybeJson, Names, Query, merged};
 use crate::output::json;
 use crate::translate;
@@ -56,12 +56,12 @@ async fn changed(app: &App, name: &Name, settings: QueueSettings) -> Result<Resp
     responses((status = 200, description = "A page, ordered by name.", body = wire::QueueList)))]
 pub(crate) async fn list(
     State(app): State<Shared>,
-    caller: Caller,
+    bearer: Bearer,
     Query(query): Query<wire::ListNames>,
 ) -> Result<Response, Fault> {
-    caller.needs_one_of(&LOOKING, None)?;
+    bearer.needs_one_of(&LOOKING, None)?;
     let (after, limit) = page_of(&query)?;
-    let page = app.handle.queues(after, limit, |name| caller.scope().fits(name)).await?;
+    let page = app.handle.queues(after, limit, |name| bearer.scope().fits(name)).await?;
     let queues = infos(&app, &page.entries);
     Ok(json(StatusCode::OK, &wire::QueueList { queues, next: page.next.map(|name| name.to_string()) }))
 }
@@ -72,10 +72,10 @@ pub(crate) async fn list(
     responses((status = 200, description = "Its settings, and how much it holds.", body = wire::QueueInfo)))]
 pub(crate) async fn get(
     State(app): State<Shared>,
-    caller: Caller,
+    bearer: Bearer,
     Names([queue]): Names<1>,
 ) -> Result<Response, Fault> {
-    caller.needs_one_of(&LOOKING, Some(&queue))?;
+    bearer.needs_one_of(&LOOKING, Some(&queue))?;
     match app.handle.queue(&queue).await? {
         Some(found) => Ok(shown(&app, found)),
         None => Err(Error::from(Refused::NoSuchQueue(queue)).into()),
@@ -88,17 +88,17 @@ pub(crate) async fn get(
     responses((status = 200, description = "The settings as they are now.", body = wire::QueueInfo)))]
 pub(crate) async fn put(
     State(app): State<Shared>,
-    caller: Caller,
+    bearer: Bearer,
     Names([queue]): Names<1>,
     body: JsonBody,
 ) -> Result<Response, Fault> {
-    caller.needs(Role::Admin, Some(&queue))?;
+    bearer.needs(Role::Admin, Some(&queue))?;
     let settings = translate::queue_from_wire(body.parse()?)?;
     translate::check_pause(&body.parse()?)?;
-    caller.reaches("dead_letter", &settings.dead_letter)?;
+    bearer.reaches("dead_letter", &settings.dead_letter)?;
     to_its_end(async move {
         let settings = app.handle.put_queue(&queue, settings).await?;
-        caller.audit("put-queue", &queue);
+        bearer.audit("put-queue", &queue);
         changed(&app, &queue, settings).await
     })
     .await
@@ -111,14 +111,14 @@ pub(crate) async fn put(
     responses((status = 200, description = "The settings as they are now.", body = wire::QueueInfo)))]
 pub(crate) async fn patch(
     State(app): State<Shared>,
-    caller: Caller,
+    bearer: Bearer,
     Names([queue]): Names<1>,
     body: JsonBody,
 ) -> Result<Response, Fault> {
-    caller.needs(Role::Admin, Some(&queue))?;
+    bearer.needs(Role::Admin, Some(&queue))?;
     to_its_end(async move {
         let now = app.handle.now();
-        let asking = caller.clone();
+        let asking = bearer.clone();
         let amend = move |present: QueueSettings| {
             let patch = translate::with_whole_pause(body.parse()?)?;
             let settings = translate::queue_from_wire(merged(&translate::queue_to_wire(&present, now), patch)?)?;
@@ -128,7 +128,7 @@ pub(crate) async fn patch(
             Ok::<_, Fault>(settings)
         };
         let settings = app.handle.amend_queue(&queue, amend).await??;
-        caller.audit("patch-queue", &queue);
+        bearer.audit("patch-queue", &queue);
         changed(&app, &queue, settings).await
     })
     .await
@@ -140,11 +140,11 @@ pub(crate) async fn patch(
     responses((status = 200, description = "The queue is paused.", body = wire::QueueInfo)))]
 pub(crate) async fn pause(
     State(app): State<Shared>,
-    caller: Caller,
+    bearer: Bearer,
     Names([queue]): Names<1>,
     MaybeJson(pause): MaybeJson<wire::PauseQueue>,
 ) -> Result<Response, Fault> {
-    caller.needs(Role::Operate, Some(&queue))?;
+    bearer.needs(Role::Operate, Some(&queue))?;
     let until = match (pause.until, pause.length) {
         (Some(_), Some(_)) => return Err(Fault::new(Code::Invalid, "only one of `until` and `for` can be given")),
         (Some(until), None) => Some(translate::timestamp(until)),
@@ -153,7 +153,7 @@ pub(crate) async fn pause(
     };
     to_its_end(async move {
         let settings = app.handle.pause_queue(&queue, until).await?;
-        caller.audit("pause-queue", &queue);
+        bearer.audit("pause-queue", &queue);
         changed(&app, &queue, settings).await
     })
     .await
@@ -165,13 +165,13 @@ pub(crate) async fn pause(
     responses((status = 200, description = "The queue hands out deliveries again.", body = wire::QueueInfo)))]
 pub(crate) async fn resume(
     State(app): State<Shared>,
-    caller: Caller,
+    bearer: Bearer,
     Names([queue]): Names<1>,
 ) -> Result<Response, Fault> {
-    caller.needs(Role::Operate, Some(&queue))?;
+    bearer.needs(Role::Operate, Some(&queue))?;
     to_its_end(async move {
         let settings = app.handle.resume_queue(&queue).await?;
-        caller.audit("resume-queue", &queue);
+        bearer.audit("resume-queue", &queue);
         changed(&app, &queue, settings).await
     })
     .await
@@ -183,14 +183,14 @@ pub(crate) async fn resume(
     responses((status = 200, description = "The queue is deleted.", body = wire::Deleted)))]
 pub(crate) async fn delete(
     State(app): State<Shared>,
-    caller: Caller,
+    bearer: Bearer,
     Names([queue]): Names<1>,
     Query(forced): Query<Forced>,
 ) -> Result<Response, Fault> {
-    caller.needs(Role::Admin, Some(&queue))?;
+    bearer.needs(Role::Admin, Some(&queue))?;
     to_its_end(async move {
         let rows = app.handle.delete_queue(&queue, forced.force).await?;
-        caller.audit("delete-queue", &queue);
+        bearer.audit("delete-queue", &queue);
         Ok(json(StatusCode::OK, &wire::Deleted { rows }))
     })
     .await

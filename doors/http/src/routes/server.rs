@@ -9,7 +9,7 @@ use punctual_wire as wire;
 
 use crate::app::{Exposition, Shared};
 use crate::fault::Fault;
-use crate::gate::Caller;
+use crate::gate::Bearer;
 use crate::openapi;
 use crate::output::json;
 use crate::translate;
@@ -46,8 +46,8 @@ pub(crate) async fn ready(State(app): State<Shared>) -> Result<String, Fault> {
 
 /// Show who the caller is and what they may do, and the server's version and time. Every token may ask.
 #[utoipa::path(get, operation_id = "me", path = "/v1/me", tag = "server",
-    responses((status = 200, description = "The caller, and the server.", body = wire::Me)))]
-pub(crate) async fn me(State(app): State<Shared>, caller: Caller) -> Response {
+    responses((status = 200, description = "The bearer, and the server.", body = wire::Me)))]
+pub(crate) async fn me(State(app): State<Shared>, bearer: Bearer) -> Response {
     let role = |role: &Role| match role {
         Role::Produce => wire::Role::Produce,
         Role::Consume => wire::Role::Consume,
@@ -55,7 +55,7 @@ pub(crate) async fn me(State(app): State<Shared>, caller: Caller) -> Response {
         Role::Operate => wire::Role::Operate,
         Role::Admin => wire::Role::Admin,
     };
-    let grant = caller.grant();
+    let grant = bearer.grant();
     let me = wire::Me {
         name: grant.name().into(),
         roles: grant.roles().iter().map(role).collect(),
@@ -71,14 +71,14 @@ pub(crate) async fn me(State(app): State<Shared>, caller: Caller) -> Response {
 #[utoipa::path(get, operation_id = "metrics", path = "/metrics", tag = "server",
     responses((status = 200, description = "The metrics.",
         content((String = "text/plain"), (String = "application/openmetrics-text")))))]
-pub(crate) async fn metrics(State(app): State<Shared>, caller: Caller, headers: HeaderMap) -> Result<Response, Fault> {
-    caller.needs(Role::View, None)?;
+pub(crate) async fn metrics(State(app): State<Shared>, bearer: Bearer, headers: HeaderMap) -> Result<Response, Fault> {
+    bearer.needs(Role::View, None)?;
     let format = preferred(&headers);
     let media = match format {
         Exposition::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
         Exposition::Text => "text/plain; version=0.0.4; charset=utf-8",
     };
-    let text = (app.metrics)(caller.scope().clone(), format).await;
+    let text = (app.metrics)(bearer.scope().clone(), format).await;
     Ok(([(CONTENT_TYPE, media), (VARY, "accept")], text).into_response())
 }
 

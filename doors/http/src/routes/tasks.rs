@@ -11,13 +11,13 @@ use punctual_core::{
 use punctual_node::access::Role;
 use punctual_node::{Error, Hold};
 use punctual_wire::{self as wire, read_json};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{LOOKING, to_its_end};
 use crate::app::{App, Shared};
 use crate::fault::{Code, Fault};
-use crate::gate::Caller;
+use crate::gate::Bearer;
 use crate::input::{JsonBody, MaybeJson, Names, Query, maybe_name, name};
 use crate::output::{self, ROW_BYTES, build_json, json};
 use crate::trace::Context;
@@ -27,31 +27,16 @@ use crate::translate;
 const PAGE: u32 = 100;
 const LONGEST_PAGE: u32 = 1_000;
 
-/// What became of a task, written without a copy of its names.
-#[derive(Serialize)]
-struct Answer<'a> {
-    topic: &'a str,
-    id: &'a str,
-    outcome: wire::ScheduleOutcome,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    due: Option<wire::Time>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    standing: Option<wire::Standing>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    hint: Option<&'static str>,
-}
-
-impl<'a> Answer<'a> {
-    fn of(topic: &'a Name, replace: bool, scheduled: &'a Scheduled) -> Answer<'a> {
-        let (outcome, due, standing) = match &scheduled.outcome {
-            ScheduleOutcome::Created { due } => (wire::ScheduleOutcome::Created, Some(*due), None),
-            ScheduleOutcome::Replaced { due } => (wire::ScheduleOutcome::Replaced, Some(*due), None),
-            ScheduleOutcome::Existed(standing) => (wire::ScheduleOutcome::Existed, None, Some(standing.clone())),
-        };
-        let (due, standing) = (due.map(translate::time), standing.map(translate::standing));
-        let hint = standing.as_ref().map(|standing| translate::way_on(standing, replace));
-        Answer { topic, id: &scheduled.id, outcome, due, standing, hint }
-    }
+/// What became of a task, on the wire.
+fn told<'a>(topic: &'a Name, replace: bool, scheduled: &'a Scheduled) -> wire::ScheduledRef<'a> {
+    let (outcome, due, standing) = match &scheduled.outcome {
+        ScheduleOutcome::Created { due } => (wire::ScheduleOutcome::Created, Some(*due), None),
+        ScheduleOutcome::Replaced { due } => (wire::ScheduleOutcome::Replaced, Some(*due), None),
+        ScheduleOutcome::Existed(standing) => (wire::ScheduleOutcome::Existed, None, Some(standing.clone())),
+    };
+    let (due, standing) = (due.map(translate::time), standing.map(translate::standing));
+    let hint = standing.as_ref().map(|standing| translate::way_on(standing, replace));
+    wire::ScheduledRef { topic, id: &scheduled.id, outcome, due, standing, hint }
 }
 
 /// Schedule a task. Repeating the request with the same topic and id creates nothing new; without an id, an
@@ -62,18 +47,18 @@ impl<'a> Answer<'a> {
         (status = 200, description = "It replaced another task, or a task with this id already exists.", body = wire::Scheduled)))]
 pub(crate) async fn schedule(
     State(app): State<Shared>,
-    caller: Caller,
+    bearer: Bearer,
     headers: HeaderMap,
     body: JsonBody,
 ) -> Result<Response, Fault> {
-    let mut task = admit(body.parse()?, &caller, &Context::of(&headers))?;
+    let mut task = admit(body.parse()?, &bearer, &Context::of(&headers))?;
     if let (None, Some(id)) = (&task.id, headers.get("idempotency-key")) {
         let id = id.to_str().map_err(|_| Fault::invalid("Idempotency-Key", "it must be visible ASCII"))?;
         task.id = Some(name("Idempotency-Key", id)?);
     }
     let (topic, replace) = (task.topic.clone(), task.replace);
     let scheduled = app.handle.schedule(task).await?;
-    let answer = Answer::of(&topic, replace, &scheduled);
+    let answer = told(&topic, replace, &scheduled);
     let is_new = answer.outcome == wire::ScheduleOutcome::Created;
     Ok(json(if is_new { StatusCode::CREATED } else { StatusCode::OK }, &answer))
 }
@@ -83,14 +68,14 @@ pub(crate) async fn schedule(
     responses((status = 200, description = "One result for each, in the same order.", body = wire::BatchResults)))]
 pub(crate) async fn schedule_batch(
     State(app): State<Shared>,
-    caller: Caller,
+    bearer: Bearer,
     headers: HeaderMap,
     body: JsonBody,
 ) -> Result<Response, Fault> {
     let context = Context::of(&headers);
     let tasks = parse_batch(&body)?;
     check_batch(tasks.len(), &app)?;
-    let (refused, wanted) = part(tasks.into_iter().map(|task| admit(task?, &caller, &context)));
+    let (refused, wanted) = part(tasks.into_iter().map(|task| admit(task?, &bearer, &context)));
     let topics: Vec<(Name, bool)> = wanted.iter().map(|task| (task.topic.clone(), task.replace)).collect();
     let outcomes = app.handle.schedule_many(wanted).await;
     let mut done = topics.iter().zip(outcomes);
@@ -101,7 +86,7 @@ pub(crate) async fn schedule_batch(
             Some(fault) => fault,
             None => match done.next().expect("each task that was let in has an outcome") {
                 ((topic, replace), Ok(scheduled)) => {
-                    serde_json::to_writer(&mut out, &Answer::of(topic, *replace, &scheduled)).expect("memory takes it");
+                    serde_json::to_writer(&mut out, &told(topic, *replace, &scheduled)).expect("memory takes it");
                     continue;
                 }
                 (_, Err(error)) => Fault::from(error),
@@ -115,9 +100,9 @@ pub(crate) async fn schedule_batch(
 }
 
 /// A task that this caller may schedule, with the trace context of the request.
-fn admit(task: wire::NewTask, caller: &Caller, context: &Context) -> Result<Task, Fault> {
+fn admit(task: wire::NewTask, bearer: &Bearer, context: &Context) -> Result<Task, Fault> {
     let mut task = translate::new_task(task)?;
-    caller.needs(Role::Produce, Some(&task.topic))?;
+    bearer.needs(Role::Produce, Some(&task.topic))?;
     context.put_into(&mut task);
     Ok(task)
 }
@@ -167,10 +152,10 @@ pub(super) fn check_batch(count: usize, app: &Shared) -> Result<(), Fault> {
     responses((status = 200, description = "Everything known about it.", body = wire::TaskInfo)))]
 pub(crate) async fn get(
     State(app): State<Shared>,
-    caller: Caller,
+    bearer: Bearer,
     Names([topic, id]): Names<2>,
 ) -> Result<Response, Fault> {
-    caller.needs_one_of(&LOOKING, Some(&topic))?;
+    bearer.needs_one_of(&LOOKING, Some(&topic))?;
     match app.handle.get_held(&topic, &id).await? {
         Some((task, hold)) => Ok(show(app, task, hold).await),
         None => Err(Fault::no_such_task(&topic, &id)),
@@ -188,10 +173,10 @@ pub(super) async fn show(app: Shared, task: TaskView, hold: Hold) -> Response {
     responses((status = 200, description = "A page of the list.", body = wire::Page)))]
 pub(crate) async fn list(
     State(app): State<Shared>,
-    caller: Caller,
+    bearer: Bearer,
     Query(query): Query<wire::List>,
 ) -> Result<Response, Fault> {
-    caller.needs(Role::View, query.topic.as_deref())?;
+    bearer.needs(Role::View, query.topic.as_deref())?;
     refuse_kept(&query)?;
     if query.queue.is_some() {
         return Err(Fault::invalid("queue", "tasks that wait are listed by topic, only dead letters by queue"));
@@ -205,7 +190,7 @@ pub(crate) async fn list(
     };
     let topic = maybe_name("topic", query.topic.as_deref())?;
     let wakes = range(query.from, query.until);
-    turn_page(&app, &caller, Listing::Live { topic, state, wakes }, &query).await
+    turn_page(&app, &bearer, Listing::Live { topic, state, wakes }, &query).await
 }
 
 /// Refuses filters that are for dead letters and finished tasks.
@@ -246,7 +231,7 @@ pub(super) fn range(from: Option<wire::Time>, until: Option<wire::Time>) -> Time
 /// One page of any list, of what this caller has to do with.
 pub(super) async fn turn_page(
     app: &App,
-    caller: &Caller,
+    bearer: &Bearer,
     listing: Listing,
     query: &wire::List,
 ) -> Result<Response, Fault> {
@@ -260,7 +245,7 @@ pub(super) async fn turn_page(
     let rows = u64::from(limit) * ROW_BYTES;
     let most = if with_bodies { PAGE_BYTES as u64 + rows } else { rows };
     let mut hold = app.handle.hold(most)?;
-    let page = app.handle.list_within(caller.scope(), listing, cursor, limit as usize, bodies).await?;
+    let page = app.handle.list_within(bearer.scope(), listing, cursor, limit as usize, bodies).await?;
     let about = page.tasks.iter().map(|task| task.written() as u64 + ROW_BYTES).sum();
     hold.resize(about);
     let handle = app.handle.clone();
@@ -273,10 +258,10 @@ pub(super) async fn turn_page(
     responses((status = 200, description = "The task is cancelled and will never be handed over.", body = wire::Cancelled)))]
 pub(crate) async fn cancel(
     State(app): State<Shared>,
-    caller: Caller,
+    bearer: Bearer,
     Names([topic, id]): Names<2>,
 ) -> Result<Response, Fault> {
-    caller.needs_one_of(&[Role::Produce, Role::Operate], Some(&topic))?;
+    bearer.needs_one_of(&[Role::Produce, Role::Operate], Some(&topic))?;
     let outcome = match app.handle.cancel(&topic, &id).await? {
         Ruling::Done(()) => wire::CancelOutcome::Cancelled,
         Ruling::TooLate(Standing::Finished { ending: Ending::Cancelled, .. }) => wire::CancelOutcome::WasCancelled,
@@ -292,11 +277,11 @@ pub(crate) async fn cancel(
     responses((status = 200, description = "The task was changed.", body = wire::Rescheduled)))]
 pub(crate) async fn reschedule(
     State(app): State<Shared>,
-    caller: Caller,
+    bearer: Bearer,
     Names([topic, id]): Names<2>,
     body: JsonBody,
 ) -> Result<Response, Fault> {
-    caller.needs_one_of(&[Role::Produce, Role::Operate], Some(&topic))?;
+    bearer.needs_one_of(&[Role::Produce, Role::Operate], Some(&topic))?;
     let change = translate::reschedule(topic.clone(), id.clone(), body.parse()?)?;
     match app.handle.reschedule(change).await? {
         Ruling::Done(due) => {
@@ -314,18 +299,14 @@ pub(crate) async fn reschedule(
 #[serde(deny_unknown_fields)]
 pub(crate) struct OfQueue {
     /// For one delivery of a task that was broadcast: its queue.
-    #[param(
-        min_length = 1,
-        max_length = 255,
-        pattern = "^(\\.{0,2}[^\\u0000-\\u0020.\\u007f-\\u00a0]|\\.{3})[^\\u0000-\\u0020\\u007f-\\u00a0]*$"
-    )]
+    #[param(value_type = Option<wire::Name>)]
     queue: Option<String>,
 }
 
 /// What an operator means, if they may, and what the audit calls it.
-fn select(caller: &Caller, topic: Name, id: Name, of: &OfQueue) -> Result<(Selected, String), Fault> {
-    caller.needs(Role::Operate, Some(&topic))?;
-    caller.needs(Role::Operate, of.queue.as_deref())?;
+fn select(bearer: &Bearer, topic: Name, id: Name, of: &OfQueue) -> Result<(Selected, String), Fault> {
+    bearer.needs(Role::Operate, Some(&topic))?;
+    bearer.needs(Role::Operate, of.queue.as_deref())?;
     let subject = format!("{topic}/{id}");
     let queue = maybe_name("queue", of.queue.as_deref())?;
     Ok((Selected { topic, id, queue }, subject))
@@ -337,14 +318,14 @@ fn select(caller: &Caller, topic: Name, id: Name, of: &OfQueue) -> Result<(Selec
     responses((status = 200, description = "Where it stands now.", body = wire::Replayed)))]
 pub(crate) async fn replay(
     State(app): State<Shared>,
-    caller: Caller,
+    bearer: Bearer,
     Names([topic, id]): Names<2>,
     Query(of): Query<OfQueue>,
 ) -> Result<Response, Fault> {
-    let (selected, subject) = select(&caller, topic, id, &of)?;
+    let (selected, subject) = select(&bearer, topic, id, &of)?;
     to_its_end(async move {
         let standing = translate::standing(app.handle.replay(selected).await?);
-        caller.audit("replay", &subject);
+        bearer.audit("replay", &subject);
         Ok(json(StatusCode::OK, &wire::Replayed { standing }))
     })
     .await
@@ -356,12 +337,12 @@ pub(crate) async fn replay(
     responses((status = 200, description = "The lease has ended.", body = wire::Revoked)))]
 pub(crate) async fn revoke(
     State(app): State<Shared>,
-    caller: Caller,
+    bearer: Bearer,
     Names([topic, id]): Names<2>,
     Query(of): Query<OfQueue>,
     MaybeJson(asked): MaybeJson<wire::Revoke>,
 ) -> Result<Response, Fault> {
-    let (selected, subject) = select(&caller, topic, id, &of)?;
+    let (selected, subject) = select(&bearer, topic, id, &of)?;
     let (topic, id) = (selected.topic.clone(), selected.id.clone());
     let holder = maybe_name("holder", asked.holder.as_deref())?;
     let back = asked.after.map_or(Back::Retry, |after| Back::After(translate::millis(after)));
@@ -369,7 +350,7 @@ pub(crate) async fn revoke(
     to_its_end(async move {
         match app.handle.revoke(revoke).await {
             Ok(standing) => {
-                caller.audit("revoke", &subject);
+                bearer.audit("revoke", &subject);
                 let standing = translate::standing(standing);
                 Ok(json(StatusCode::OK, &wire::Revoked { topic: topic.to_string(), id: id.to_string(), standing }))
             }
@@ -386,14 +367,14 @@ pub(crate) async fn revoke(
     responses((status = 204, description = "The dead letter was removed.")))]
 pub(crate) async fn purge(
     State(app): State<Shared>,
-    caller: Caller,
+    bearer: Bearer,
     Names([topic, id]): Names<2>,
     Query(of): Query<OfQueue>,
 ) -> Result<StatusCode, Fault> {
-    let (selected, subject) = select(&caller, topic, id, &of)?;
+    let (selected, subject) = select(&bearer, topic, id, &of)?;
     to_its_end(async move {
         app.handle.purge(selected).await?;
-        caller.audit("purge", &subject);
+        bearer.audit("purge", &subject);
         Ok(StatusCode::NO_CONTENT)
     })
     .await

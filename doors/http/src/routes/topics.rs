@@ -12,7 +12,7 @@ use serde::Deserialize;
 use super::{LOOKING, to_its_end};
 use crate::app::{App, Shared};
 use crate::fault::Fault;
-use crate::gate::Caller;
+use crate::gate::Bearer;
 use crate::input::{JsonBody, Names, Query, merged};
 use crate::output::json;
 use crate::translate;
@@ -58,12 +58,12 @@ pub(super) fn page_of(query: &wire::ListNames) -> Result<(Option<Name>, usize), 
     responses((status = 200, description = "A page, ordered by name.", body = wire::TopicList)))]
 pub(crate) async fn list(
     State(app): State<Shared>,
-    caller: Caller,
+    bearer: Bearer,
     Query(query): Query<wire::ListNames>,
 ) -> Result<Response, Fault> {
-    caller.needs_one_of(&LOOKING, None)?;
+    bearer.needs_one_of(&LOOKING, None)?;
     let (after, limit) = page_of(&query)?;
-    let page = app.handle.topics(after, limit, |name| caller.scope().fits(name)).await?;
+    let page = app.handle.topics(after, limit, |name| bearer.scope().fits(name)).await?;
     let names: Vec<Name> = page.entries.iter().map(|topic| topic.counts.name.clone()).collect();
     let happened = app.handle.happened_to(&names);
     let topics = page.entries.iter().zip(&happened).map(|(topic, happened)| info(topic, happened)).collect();
@@ -76,10 +76,10 @@ pub(crate) async fn list(
     responses((status = 200, description = "Its settings, and how much it holds.", body = wire::TopicInfo)))]
 pub(crate) async fn get(
     State(app): State<Shared>,
-    caller: Caller,
+    bearer: Bearer,
     Names([topic]): Names<1>,
 ) -> Result<Response, Fault> {
-    caller.needs_one_of(&LOOKING, Some(&topic))?;
+    bearer.needs_one_of(&LOOKING, Some(&topic))?;
     match app.handle.topic(&topic).await? {
         Some(found) => Ok(json(StatusCode::OK, &info(&found, &app.handle.happened(&topic)))),
         None => Err(Error::from(Refused::NoSuchTopic(topic)).into()),
@@ -92,16 +92,16 @@ pub(crate) async fn get(
     responses((status = 200, description = "The settings as they are now.", body = wire::TopicInfo)))]
 pub(crate) async fn put(
     State(app): State<Shared>,
-    caller: Caller,
+    bearer: Bearer,
     Names([topic]): Names<1>,
     body: JsonBody,
 ) -> Result<Response, Fault> {
-    caller.needs(Role::Admin, Some(&topic))?;
+    bearer.needs(Role::Admin, Some(&topic))?;
     let settings = translate::topic_from_wire(body.parse()?)?;
-    caller.reaches("feeds", settings.feeds.iter().flatten().map(|feed| &feed.queue))?;
+    bearer.reaches("feeds", settings.feeds.iter().flatten().map(|feed| &feed.queue))?;
     to_its_end(async move {
         let settings = app.handle.put_topic(&topic, settings).await?;
-        caller.audit("put-topic", &topic);
+        bearer.audit("put-topic", &topic);
         changed(&app, &topic, settings).await
     })
     .await
@@ -114,13 +114,13 @@ pub(crate) async fn put(
     responses((status = 200, description = "The settings as they are now.", body = wire::TopicInfo)))]
 pub(crate) async fn patch(
     State(app): State<Shared>,
-    caller: Caller,
+    bearer: Bearer,
     Names([topic]): Names<1>,
     body: JsonBody,
 ) -> Result<Response, Fault> {
-    caller.needs(Role::Admin, Some(&topic))?;
+    bearer.needs(Role::Admin, Some(&topic))?;
     to_its_end(async move {
-        let asking = caller.clone();
+        let asking = bearer.clone();
         let amend = move |present: TopicSettings| {
             let settings = translate::topic_from_wire(merged(&translate::topic_to_wire(&present), body.parse()?)?)?;
             if settings.feeds != present.feeds {
@@ -129,7 +129,7 @@ pub(crate) async fn patch(
             Ok::<_, Fault>(settings)
         };
         let settings = app.handle.amend_topic(&topic, amend).await??;
-        caller.audit("patch-topic", &topic);
+        bearer.audit("patch-topic", &topic);
         changed(&app, &topic, settings).await
     })
     .await
@@ -141,13 +141,13 @@ pub(crate) async fn patch(
     responses((status = 200, description = "The topic is paused.", body = wire::TopicInfo)))]
 pub(crate) async fn pause(
     State(app): State<Shared>,
-    caller: Caller,
+    bearer: Bearer,
     Names([topic]): Names<1>,
 ) -> Result<Response, Fault> {
-    caller.needs(Role::Operate, Some(&topic))?;
+    bearer.needs(Role::Operate, Some(&topic))?;
     to_its_end(async move {
         let settings = app.handle.pause_topic(&topic).await?;
-        caller.audit("pause-topic", &topic);
+        bearer.audit("pause-topic", &topic);
         changed(&app, &topic, settings).await
     })
     .await
@@ -159,13 +159,13 @@ pub(crate) async fn pause(
     responses((status = 200, description = "The topic accepts tasks again.", body = wire::TopicInfo)))]
 pub(crate) async fn resume(
     State(app): State<Shared>,
-    caller: Caller,
+    bearer: Bearer,
     Names([topic]): Names<1>,
 ) -> Result<Response, Fault> {
-    caller.needs(Role::Operate, Some(&topic))?;
+    bearer.needs(Role::Operate, Some(&topic))?;
     to_its_end(async move {
         let settings = app.handle.resume_topic(&topic).await?;
-        caller.audit("resume-topic", &topic);
+        bearer.audit("resume-topic", &topic);
         changed(&app, &topic, settings).await
     })
     .await
@@ -187,14 +187,14 @@ pub(crate) struct Forced {
     responses((status = 200, description = "The topic is deleted.", body = wire::Deleted)))]
 pub(crate) async fn delete(
     State(app): State<Shared>,
-    caller: Caller,
+    bearer: Bearer,
     Names([topic]): Names<1>,
     Query(forced): Query<Forced>,
 ) -> Result<Response, Fault> {
-    caller.needs(Role::Admin, Some(&topic))?;
+    bearer.needs(Role::Admin, Some(&topic))?;
     to_its_end(async move {
         let rows = app.handle.delete_topic(&topic, forced.force).await?;
-        caller.audit("delete-topic", &topic);
+        bearer.audit("delete-topic", &topic);
         Ok(json(StatusCode::OK, &wire::Deleted { rows }))
     })
     .await

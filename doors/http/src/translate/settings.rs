@@ -54,7 +54,7 @@ pub(crate) fn queue_from_wire(settings: wire::QueueSettings) -> Result<QueueSett
         (true, None) => Some(Timestamp::NEVER),
         (false, None) => None,
     };
-    if settings.max_length.is_some_and(|length| !(1..=MOST).contains(&length)) {
+    if settings.max_length.is_some_and(|length| length > MOST) {
         return Err(Fault::invalid("max_length", format!("1 to {MOST}; leave it out if there is to be no limit")));
     }
     Ok(QueueSettings {
