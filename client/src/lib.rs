@@ -7,6 +7,27 @@
 //!
 //! What a lost answer could make happen twice is not repeated behind the caller's back; what is repeated, and
 //! why that is safe, is said at [`Client`].
+//!
+//! ```no_run
+//! use std::time::Duration;
+//!
+//! use punctual_client::{Client, Job, Ruling, Task, Worker};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let client = Client::new("http://127.0.0.1:7400")?;
+//! client.schedule(Task::new("order-unpaid").id("order-7").after(Duration::from_secs(15 * 60)).text("7")).await?;
+//! if let Ruling::TooLate(standing) = client.cancel("order-unpaid", "order-7").await? {
+//!     println!("it is with a consumer, or finished: {standing:?}");
+//! }
+//!
+//! let worker = Worker::builder(client).handle("order-unpaid", |job: Job| async move {
+//!     println!("close order {}", job.id);
+//!     Ok(())
+//! });
+//! worker.build()?.run(std::future::pending()).await?;
+//! # Ok(())
+//! # }
+//! ```
 
 mod address;
 mod admin;

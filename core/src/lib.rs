@@ -8,6 +8,24 @@
 //!
 //! Nothing in here reads a clock, draws randomness, starts a thread or touches a file: the linter
 //! holds it to that.
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! use punctual_core::{Name, Pattern, Task, Timestamp};
+//!
+//! let task = Task::new(Name::new("orders")?, "close order 7").id(Name::new("order-7")?).after(Duration::from_secs(900));
+//! assert_eq!(task.check(), Ok(()));
+//!
+//! // The time is always an argument.
+//! let now = Timestamp::from_millis(1_000_000);
+//! assert_eq!(task.when.due(now, now), Timestamp::from_millis(1_900_000));
+//!
+//! // `*` stands for one word, `#` for any number of them.
+//! assert!(Pattern::Words("order.#.late".into()).fits("order.eu.7.late"));
+//! # Ok::<_, Box<dyn std::error::Error>>(())
+//! ```
+//! A whole life of a task is in the example of `punctual-node`, which runs shards on threads.
 
 mod answer;
 mod attempt;

@@ -5,6 +5,17 @@
 //!
 //! Whatever comes in refuses fields it does not know, so that a slip of the pen is told and not
 //! passed over. Whatever goes out may gain fields, and clients skip those they do not know.
+//!
+//! ```
+//! use punctual_wire::{NewTask, Span, read_json};
+//!
+//! let task: NewTask = read_json(br#"{"topic": "orders", "delay": "15m", "text": "close order 7"}"#)?;
+//! assert_eq!(task.delay, Some(Span::from_secs(900)));
+//!
+//! let misread = read_json::<NewTask>(br#"{"topic": "orders", "delay": "soon"}"#).unwrap_err();
+//! assert_eq!(misread.field, "delay");
+//! # Ok::<_, punctual_wire::Misread>(())
+//! ```
 
 mod admin;
 mod bytes;

@@ -3,6 +3,17 @@
 //! - [`Wheel`] has no clock and no threads: times go in as milliseconds, what is due comes out when asked for.
 //! - [`DelayQueue`] adds a clock and waiting, for those who know the one of the JDK.
 //!
+//! ```
+//! use punctual_wheel::Wheel;
+//!
+//! let mut wheel = Wheel::new(0);
+//! let call = wheel.insert(1_200, "call");
+//! wheel.insert(1_500, "tea");
+//! assert_eq!(wheel.next_at(), Some(1_200));
+//! assert_eq!(wheel.cancel(call), Some("call"));
+//! assert_eq!(wheel.pop(2_000), Some((1_500, "tea")));
+//! ```
+//!
 //! # How the wheel works
 //! A time of 64 bits is a number of eight digits to the base 256, and the wheel has a level of 256 slots for each
 //! digit. Seen from the *cursor*, a timer waits on the level of the highest digit in which its time differs, in the

@@ -12,6 +12,20 @@
 //! of [`input::Input`] does not depend on how the bytes were cut into reads. **Invariant**: a connection costs a bounded
 //! amount of memory whatever it sends: memory grows with the bytes that came, never with a size that was announced.
 //! **Invariant**: answers leave in the order of their commands, each after what it says is durable.
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! use punctual_beanstalk::command::Command;
+//! use punctual_beanstalk::input::{Input, Next};
+//!
+//! let mut input = Input::new(65_536);
+//! input.buffer().extend_from_slice(b"put 0 60 30 5\r\nhello\r\nreserve\r\n");
+//! let Next::Put(put) = input.next() else { panic!("its body is all there") };
+//! assert_eq!((put.delay, &put.body[..]), (Duration::from_secs(60), &b"hello"[..]));
+//! assert_eq!(input.next(), Next::Command(Command::Reserve));
+//! assert_eq!(input.next(), Next::More);
+//! ```
 
 mod after_crash;
 pub mod answer;

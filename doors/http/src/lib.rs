@@ -9,6 +9,21 @@
 //! ```
 //! **Invariant**: whatever comes in, the answer is the one asked for or a problem that says what is
 //! wrong and what to do. **Invariant**: a client that is slow, silent or broken costs one bounded connection.
+//!
+//! ```no_run
+//! use punctual_http::{App, serve};
+//! use punctual_socket::Listener;
+//! use tokio::net::TcpListener;
+//! use tokio::sync::watch;
+//!
+//! async fn until_ctrl_c(app: App, mut pressed: watch::Receiver<bool>) -> std::io::Result<()> {
+//!     let listener = Listener::Tcp(TcpListener::bind("127.0.0.1:7400").await?);
+//!     let door = serve(listener, None, app, pressed.clone());
+//!     _ = pressed.wait_for(|pressed| *pressed).await;
+//!     // It ends when all who are in have been answered.
+//!     Ok(door.await?)
+//! }
+//! ```
 
 mod answer;
 mod app;

@@ -1,4 +1,16 @@
 //! What doors listen on: TCP, or a unix socket, which is a file. A door need not know which.
+//!
+//! ```no_run
+//! use punctual_socket::Listener;
+//! use tokio::io::AsyncWriteExt;
+//! use tokio::net::TcpListener;
+//!
+//! async fn greet() -> std::io::Result<()> {
+//!     let listener = Listener::Tcp(TcpListener::bind("127.0.0.1:7400").await?);
+//!     let (mut stream, peer) = listener.accept().await?;
+//!     stream.write_all(format!("hello {peer}\n").as_bytes()).await
+//! }
+//! ```
 
 mod stream;
 mod unix;

@@ -9,6 +9,19 @@
 //! So nothing is ever sorted into place on disk: a row that outlives the journal is written once
 //! more, in a run, and its death is a bit. `docs/almanac.md` draws the files byte by byte and says
 //! what each crash leaves behind.
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//!
+//! use punctual_almanac::{Almanac, Config, Directory};
+//! use punctual_core::Clock;
+//!
+//! fn open(clock: Arc<dyn Clock>) -> Result<Almanac, Box<dyn std::error::Error>> {
+//!     let disk = Arc::new(Directory::open("/var/lib/orders")?);
+//!     // Hand it to `punctual_node::Node::start` as its store. Every commit is on disk before it is confirmed.
+//!     Ok(Almanac::open(disk, Config::default(), clock)?)
+//! }
+//! ```
 
 mod address;
 mod adopt;

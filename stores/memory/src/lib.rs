@@ -6,6 +6,27 @@
 //!
 //! A caller that breaks the contract (inserts a key twice, changes a row that is not where it says)
 //! has a bug that other stores might hide: this one panics and says what was expected.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use punctual_core::store::{Claim, ShardId, Store};
+//! use punctual_core::{Clock, Millis, Name, Timestamp};
+//! use punctual_memory::MemoryStore;
+//!
+//! struct Noon;
+//! impl Clock for Noon {
+//!     fn now(&self) -> Timestamp {
+//!         Timestamp::from_millis(43_200_000)
+//!     }
+//! }
+//!
+//! let store = MemoryStore::new(Arc::new(Noon));
+//! let claim = |node: &str| store.claim(ShardId(0), &Name::stored(node), Millis::from_secs(10));
+//! assert!(matches!(claim("node-1")?, Claim::Granted(_)));
+//! assert!(matches!(claim("node-2")?, Claim::Held { .. }), "a shard has one owner");
+//! # Ok::<_, Box<dyn std::error::Error>>(())
+//! ```
 
 mod faults;
 mod keys;
