@@ -22,6 +22,11 @@ const CHORES: &[Chore] = &[
     },
     Chore { name: "sim", about: "simulate: cargo xtask sim [--seeds N] [--from SEED]", run: sim },
     Chore {
+        name: "fuzz",
+        about: "fuzz a parser of foreign bytes: cargo xtask fuzz [TARGET [OPTIONS OF LIBFUZZER]]",
+        run: fuzz,
+    },
+    Chore {
         name: "package",
         about: "build the Debian package: cargo xtask package [--try]; --try installs it into a copy of this machine, as root",
         run: package,
@@ -66,6 +71,16 @@ fn interleave(_: &[String]) -> bool {
 
 fn sim(args: &[String]) -> bool {
     cargo_with("cargo run --release --locked --package punctual-sim --", args, &[])
+}
+
+/// Runs a target until it fails or is stopped; without one, lists them. No sanitizer, so that a stable compiler does.
+fn fuzz(args: &[String]) -> bool {
+    let Some((target, options)) = args.split_first() else { return cargo("ls fuzz/corpus") };
+    // What a run finds goes into the first directory, so that the corpus stays as it is.
+    let (found, corpus) = (format!("target/fuzz/{target}"), format!("fuzz/corpus/{target}"));
+    (cargo("cargo fuzz --version") || cargo("cargo install cargo-fuzz --locked"))
+        && cargo(&format!("mkdir -p {found}"))
+        && cargo_with(&format!("cargo fuzz run --sanitizer none {target} {found} {corpus} --"), options, &[])
 }
 
 /// Builds the package; with `--try` installs it, runs what was installed, and removes it.
