@@ -178,3 +178,17 @@ fn source_files_say_what_they_are_and_can_be_read_in_one_go() {
     }
     assert!(seen > 20, "the files were found");
 }
+
+#[test]
+fn the_places_that_newcomers_are_sent_to_exist() {
+    let page = fs::read_to_string(root().join("CONTRIBUTING.md")).unwrap();
+    // Every second piece stands between backticks; placeholders are in capitals.
+    let is_place = |text: &&str| text.contains('/') && !text.starts_with('/') && !text.contains([' ', 'N']);
+    let named = page.split('`').skip(1).step_by(2).filter(is_place);
+    let mut seen = 0;
+    for place in named {
+        assert!(root().join(place.trim_start_matches("./")).exists(), "CONTRIBUTING.md names {place}");
+        seen += 1;
+    }
+    assert!(seen > 20, "the places were found");
+}
