@@ -22,7 +22,7 @@ use punctual_disk::Disk;
 use roaring::RoaringBitmap;
 
 use crate::error::{Damage, OpenError};
-use crate::payload::{read_tally, write_tally};
+use crate::payload::{read_counter, read_tally, write_tally};
 
 /// The manifest's file, and the one that is to become it.
 pub(crate) const NAME: &str = "manifest";
@@ -127,20 +127,20 @@ impl Manifest {
 
     fn read_content(mut from: &[u8]) -> Option<Manifest> {
         let mut manifest = Manifest {
-            sequence: from.try_get_u64_le().ok()?,
-            first_segment: from.try_get_u64_le().ok()?,
-            next_run: from.try_get_u64_le().ok()?,
+            sequence: read_counter(&mut from)?,
+            first_segment: read_counter(&mut from)?,
+            next_run: read_counter(&mut from)?,
             ..Manifest::default()
         };
         for _ in 0..from.try_get_u32_le().ok()? {
-            let (number, rows) = (from.try_get_u64_le().ok()?, from.try_get_u32_le().ok()?);
+            let (number, rows) = (read_counter(&mut from)?, from.try_get_u32_le().ok()?);
             let (bytes, length) = (from.try_get_u64_le().ok()?, from.try_get_u32_le().ok()? as usize);
             let deaths = Arc::new(RoaringBitmap::deserialize_from(from.get(..length)?).ok()?);
             from.advance(length);
             manifest.runs.push(RunEntry { number, rows, bytes, deaths });
         }
         for _ in 0..from.try_get_u32_le().ok()? {
-            manifest.fences.push((ShardId(from.try_get_u16_le().ok()?), Fence(from.try_get_u64_le().ok()?)));
+            manifest.fences.push((ShardId(from.try_get_u16_le().ok()?), Fence(read_counter(&mut from)?)));
         }
         let mut tallies = Tallies::new();
         for _ in 0..from.try_get_u32_le().ok()? {
@@ -218,6 +218,18 @@ mod tests {
             let mut spoilt = bytes.clone();
             spoilt[bit / 8] ^= 1 << (bit % 8);
             assert!(Manifest::read(&spoilt).is_err(), "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn a_manifest_that_counts_beyond_all_reason_is_damaged() {
+        for counted in [
+            Manifest { sequence: u64::MAX, ..manifest() },
+            Manifest { first_segment: 1 << 63, ..manifest() },
+            Manifest { next_run: u64::MAX, ..manifest() },
+            Manifest { fences: vec![(ShardId(0), Fence(u64::MAX))], ..manifest() },
+        ] {
+            assert!(matches!(Manifest::read(&counted.write()), Err(OpenError::Damaged(_))), "{counted:?}");
         }
     }
 

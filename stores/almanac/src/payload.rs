@@ -149,7 +149,7 @@ pub(crate) fn read<'a, E: From<Malformed>>(
         }
         let shard = ShardId(payload.try_get_u16_le().map_err(|_| Malformed)?);
         match kind {
-            CLAIM => each(Statement::Claim(shard, Fence(payload.try_get_u64_le().map_err(|_| Malformed)?)))?,
+            CLAIM => each(Statement::Claim(shard, Fence(read_counter(&mut payload).ok_or(Malformed)?)))?,
             BATCH => {
                 let changes = payload.try_get_u32_le().map_err(|_| Malformed)?;
                 let tallies = payload.try_get_u32_le().map_err(|_| Malformed)?;
@@ -189,6 +189,12 @@ fn read_row<'a>(from: &mut &'a [u8]) -> Option<StoredRow<'a>> {
     let row = StoredRow::first(from)?;
     *from = &from[row.bytes().len()..];
     Some(row)
+}
+
+/// Takes a number that counts up by one from the beginning of an almanac. None ever comes near the end of 64 bits, so what
+/// does was not written by us, and adding to a counter that was read cannot overflow.
+pub(crate) fn read_counter(from: &mut &[u8]) -> Option<u64> {
+    from.try_get_u64_le().ok().filter(|number| *number < 1 << 63)
 }
 
 /// Takes a tally with its number.

@@ -20,6 +20,7 @@ use punctual_disk::{Disk, File};
 
 use super::SegmentFile;
 use crate::error::{Damage, OpenError};
+use crate::payload::read_counter;
 
 /// The file of the notes.
 pub(crate) const NAME: &str = "reach";
@@ -201,11 +202,13 @@ fn read_note(mut from: &[u8]) -> ReadNote {
     if from.get_u32_le() != crc32c::crc32c(from) {
         return ReadNote::Unreadable;
     }
-    let counter = from.get_u64_le();
-    ReadNote::Whole(
-        counter,
-        Reached { sequence: from.get_u64_le(), segment: from.get_u64_le(), name: from.get_u64_le() },
-    )
+    let [counter, sequence, segment, name] = [(); 4].map(|()| read_counter(&mut from));
+    match (counter, sequence, segment, name) {
+        (Some(counter), Some(sequence), Some(segment), Some(name)) => {
+            ReadNote::Whole(counter, Reached { sequence, segment, name })
+        }
+        _ => ReadNote::Unreadable,
+    }
 }
 
 #[cfg(test)]

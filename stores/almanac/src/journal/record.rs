@@ -20,6 +20,8 @@
 
 use bytes::Buf;
 
+use crate::payload::read_counter;
+
 /// Where the first record begins.
 pub(super) const RECORDS: usize = 1_024;
 /// How long a record is before its payload.
@@ -106,12 +108,10 @@ fn read_head(mut from: &[u8]) -> Beginning {
         return Beginning::Damaged;
     }
     from.advance(4);
-    Beginning::Used(SegmentHead {
-        number: from.get_u64_le(),
-        salt: from.get_u64_le(),
-        first: from.get_u64_le(),
-        capacity: (version > 1).then(|| from.get_u64_le()),
-    })
+    let (number, salt, first) = (read_counter(&mut from), from.get_u64_le(), read_counter(&mut from));
+    let capacity = (version > 1).then(|| from.get_u64_le());
+    let (Some(number), Some(first)) = (number, first) else { return Beginning::Damaged };
+    Beginning::Used(SegmentHead { number, salt, first, capacity })
 }
 
 /// Fills in the first bytes of a record whose payload is in place, and pads it.
