@@ -46,7 +46,7 @@ pub(crate) async fn ready(State(app): State<Shared>) -> Result<String, Fault> {
 
 /// Show who the caller is and what they may do, and the server's version and time. Every token may ask.
 #[utoipa::path(get, operation_id = "me", path = "/v1/me", tag = "server",
-    responses((status = 200, description = "The bearer, and the server.", body = wire::Me)))]
+    responses((status = 200, description = "Who you are, and which server this is.", body = wire::Me)))]
 pub(crate) async fn me(State(app): State<Shared>, bearer: Bearer) -> Response {
     let role = |role: &Role| match role {
         Role::Produce => wire::Role::Produce,
