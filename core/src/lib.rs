@@ -70,8 +70,8 @@ pub use settings::{
     URGENT_PRIORITY,
 };
 pub use shard::{
-    Counts, Forward, Mended, OpenError, Output, QueueCounts, QueueView, Request, Shard, ShardConfig, TopicCounts,
-    TopicView, Total, Unit,
+    Counts, Fetched, Forward, Mended, Needs, OpenError, Output, QueueCounts, QueueView, Request, Shard, ShardConfig,
+    TopicCounts, TopicView, Total, Unit,
 };
 pub use state::{Death, Ending, Part, Past, Phase, Reason, State};
 pub use task::{Form, Headers, Limits, Task, When};

@@ -73,6 +73,12 @@ impl World {
                 let length = self.rng.magnitude(1_000, 5 * MINUTE);
                 self.after(length, Event::Hurry);
             }
+            Fault::SlowReads => {
+                self.read_slowness = self.rng.magnitude(5, MINUTE);
+                say!(self.trace, "* reads take up to {} ms", self.read_slowness);
+                let length = self.rng.magnitude(1_000, 30 * MINUTE);
+                self.after(length, Event::ReadFast);
+            }
             Fault::FailedRead => {
                 self.census.count("reads that failed");
                 let reads = self.rng.below(30);

@@ -59,6 +59,9 @@ pub enum Sabotage {
         /// By so much.
         by: Moment,
     },
+    /// Nodes tell a shard that commits are durable while it reads, so that what it has read may be older than what it
+    /// has forgotten.
+    Interrupts,
     /// Nodes believe whatever their clock shows.
     NoDoubt,
     /// Shards are never told that the clock went back.

@@ -1,6 +1,6 @@
 //! Which node has which shard: starting, claiming, renewing, and letting go.
 
-use punctual_core::store::{Claim, ShardId, Store, StoreError};
+use punctual_core::store::{Claim, Fence, ShardId, Store, StoreError};
 use punctual_core::{Millis, Shard};
 
 use crate::Sabotage;
@@ -69,6 +69,19 @@ impl World {
                 self.after(delay, Event::Claim(index, life, shard));
             }
         }
+    }
+
+    /// A read has come to its end; a node that stands still notices later.
+    pub(crate) fn read_ended(&mut self, index: usize, life: u64, shard: ShardId, fence: Fence) {
+        let node = &mut self.nodes[index];
+        if !node.up || node.life != life {
+            return;
+        }
+        if !node.is_awake(self.moment) {
+            let until = node.stalled_until;
+            return self.after(until - self.moment, Event::Read(index, life, shard, fence));
+        }
+        node.read_ended(shard, fence);
     }
 
     /// Renews what the node owns and takes what it can get.

@@ -12,7 +12,7 @@ pub enum Kind {
     Calm,
     /// Nodes die and come back.
     Crashes,
-    /// Commits are slow, fail, fail after their effect; the store is away at times.
+    /// Commits and reads are slow, fail, fail after their effect; the store is away at times.
     SlowStore,
     /// The node's clock is set forward and back, drifts, stands still.
     ClockChaos,
@@ -60,6 +60,8 @@ pub enum Fault {
     Cut,
     /// Commits take long for a while.
     Slow,
+    /// Reads take long for a while, and a shard is in the middle of a step meanwhile.
+    SlowReads,
     /// A read fails.
     FailedRead,
     /// A node gives a shard back.
@@ -120,11 +122,13 @@ impl Profile {
         match kind {
             Kind::Calm => {}
             Kind::Crashes => {
-                profile.faults = (some, vec![Fault::Crash, Fault::Crash, Fault::Stall, Fault::FailedCommit])
+                profile.faults =
+                    (some, vec![Fault::Crash, Fault::Crash, Fault::Stall, Fault::FailedCommit, Fault::SlowReads])
             }
             Kind::SlowStore => {
                 profile.commit = (0, rng.magnitude(5, 2_000));
-                profile.faults = (some, vec![Fault::FailedCommit, Fault::Cut, Fault::Slow, Fault::FailedRead]);
+                profile.faults =
+                    (some, vec![Fault::FailedCommit, Fault::Cut, Fault::Slow, Fault::SlowReads, Fault::FailedRead]);
             }
             Kind::ClockChaos => {
                 let clock = vec![
@@ -135,6 +139,7 @@ impl Profile {
                     Fault::Drift,
                     Fault::Stall,
                     Fault::Crash,
+                    Fault::SlowReads,
                 ];
                 profile.faults = (some, clock);
             }
@@ -152,8 +157,17 @@ impl Profile {
                 profile.nodes = 2;
                 profile.length = rng.between(2 * MINUTE, 20 * MINUTE);
                 profile.longest_delay = 5 * MINUTE;
-                profile.faults =
-                    (some, vec![Fault::Stall, Fault::Stall, Fault::Release, Fault::Crash, Fault::FailedCommit]);
+                profile.faults = (
+                    some,
+                    vec![
+                        Fault::Stall,
+                        Fault::Stall,
+                        Fault::Release,
+                        Fault::Crash,
+                        Fault::FailedCommit,
+                        Fault::SlowReads,
+                    ],
+                );
             }
             Kind::Everything => {
                 profile.nodes = rng.between(1, 2) as usize;
@@ -169,6 +183,7 @@ impl Profile {
                     Fault::FailedCommit,
                     Fault::Cut,
                     Fault::Slow,
+                    Fault::SlowReads,
                     Fault::FailedRead,
                     Fault::Release,
                 ];

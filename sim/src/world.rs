@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use punctual_chance::Chance;
-use punctual_core::store::ShardId;
+use punctual_core::store::{Fence, ShardId};
 use punctual_core::{Answer, Name, Reply, Timestamp};
 
 use crate::Sabotage;
@@ -15,7 +15,7 @@ use crate::clock::{EPOCH, Moment, TrueClock};
 use crate::commits::Commit;
 use crate::consumers::Consumers;
 use crate::demand::{Demand, Purpose};
-use crate::node::Node;
+use crate::node::{Node, Reads};
 use crate::profile::{Kind, Profile};
 use crate::record::Tag;
 use crate::say;
@@ -50,6 +50,10 @@ pub(crate) enum Event {
     Heal,
     /// Commits are as fast as before.
     Hurry,
+    /// Reads are as fast as before.
+    ReadFast,
+    /// A read of a shard under this fence ends, in this life of its node.
+    Read(usize, u64, ShardId, Fence),
     /// A node starts.
     Start(usize),
     /// A node tries to get a shard, in this life.
@@ -83,6 +87,8 @@ pub struct World {
     pub(crate) draining: bool,
     /// How much longer commits take than usual.
     pub(crate) slowness: Moment,
+    /// How long reads take at most.
+    pub(crate) read_slowness: Moment,
     acts_left: u64,
     pub(crate) faults_left: u64,
     pub(crate) sabotage: Option<Sabotage>,
@@ -128,6 +134,7 @@ impl World {
             census: Census::default(),
             draining: false,
             slowness: 0,
+            read_slowness: 0,
             next_fate: None,
             quiet: name(QUIET),
         }
@@ -168,6 +175,7 @@ impl World {
             Some(Sabotage::EarlyClock { by }) => self.nodes.iter_mut().for_each(|node| node.early = by),
             Some(Sabotage::NoDoubt) => self.nodes.iter_mut().for_each(|node| node.doubt = 0),
             Some(Sabotage::LatchedTime) => self.nodes.iter_mut().for_each(|node| node.latched = true),
+            Some(Sabotage::Interrupts) => self.nodes.iter_mut().for_each(|node| node.interrupts = true),
             Some(Sabotage::LateTimers { by }) => self.nodes.iter_mut().for_each(|node| node.late = by),
             _ => {}
         }
@@ -229,6 +237,8 @@ impl World {
             Event::Fault => self.fault(),
             Event::Heal => self.store.heal(),
             Event::Hurry => self.slowness = 0,
+            Event::ReadFast => self.read_slowness = 0,
+            Event::Read(node, life, shard, fence) => self.read_ended(node, life, shard, fence),
             Event::Start(node) => self.start(node),
             Event::Claim(node, life, shard) => self.claim(node, life, shard),
             Event::Tend(node, life) => self.tend(node, life),
@@ -256,7 +266,9 @@ impl World {
             if !node.is_awake(self.moment) {
                 continue;
             }
-            let worked = node.work(self.moment, self.profile.depth, &self.store, &self.quiet, &mut self.rng);
+            let life = node.life;
+            let mut reads = Reads { store: &self.store, slowness: self.read_slowness, rng: &mut self.rng };
+            let worked = node.work(self.moment, self.profile.depth, &mut reads, &self.quiet);
             self.census.add("steps", worked.steps);
             self.census.add("panics of shards that had another owner", worked.confused);
             if let Some(shard) = worked.circles {
@@ -265,6 +277,10 @@ impl World {
             }
             for tag in worked.empty {
                 self.after(0, Event::Answer(tag, Some(Ok(Answer::Reserved(Vec::new())))));
+            }
+            self.census.add("slow reads", worked.reads.len() as u64);
+            for (shard, fence, takes) in worked.reads {
+                self.after(takes, Event::Read(index, life, shard, fence));
             }
             self.lose(worked.lost);
             for shard in worked.dropped {
@@ -282,6 +298,7 @@ impl World {
         say!(self.trace, "* nothing goes wrong any more");
         self.draining = true;
         self.slowness = 0;
+        self.read_slowness = 0;
         self.profile.lost_answers = 0;
         self.store.heal();
         self.consumers.behave();

@@ -6,7 +6,7 @@ use punctual_sim::run;
 const SEEDS: u64 = 100;
 
 /// What has to happen in so many seeds, or the checks would have nothing to check.
-const KINDS: [&str; 45] = [
+const KINDS: [&str; 46] = [
     "acknowledged",
     "answers lost",
     "answers never seen",
@@ -48,6 +48,7 @@ const KINDS: [&str; 45] = [
     "reschedules done",
     "reschedules too late",
     "revoked",
+    "slow reads",
     "stalls",
     "sweeps audited",
     "taken",

@@ -51,6 +51,13 @@ fn a_clock_that_is_wrong_for_a_moment_and_believed_is_noticed() {
 }
 
 #[test]
+fn a_shard_that_hears_of_commits_while_it_reads_is_noticed() {
+    // What it forgets then comes back from what it has read: old rows, of which anything may come.
+    let promises = [Promise::NothingIsLost, Promise::CertainAnswers, Promise::KeepsWorking];
+    is_noticed_in(0..100, 5, Sabotage::Interrupts, &promises);
+}
+
+#[test]
 fn a_shard_that_does_not_go_back_with_its_clock_is_noticed() {
     is_noticed_in(CLOCK_SEEDS, 5, Sabotage::LatchedTime, &[Promise::NeverEarly]);
 }

@@ -1,15 +1,17 @@
 //! A node as the real one is built: shards that make steps, one board for waiting consumers, and
 //! outputs that wait for the committer. It has no threads: the world calls it when something came.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+mod step;
 
-use punctual_chance::Chance;
-use punctual_core::store::{Fence, ShardId, Store};
-use punctual_core::{Board, Command, Forward, Millis, Name, Reply, Request, Reserve, Shard, Timestamp, Trust};
+use std::collections::{BTreeMap, VecDeque};
+
+use punctual_core::store::{Fence, ShardId};
+use punctual_core::{Board, Command, Forward, Millis, Name, Request, Reserve, Shard, Timestamp, Trust};
 
 use crate::clock::{EPOCH, Moment, NodeClock, right_time};
 use crate::record::{StepRecord, Tag};
+pub use step::Reads;
+use step::{Next, UnderWay};
 
 /// How many steps a shard may make at one moment before that is taken for running in circles.
 const CIRCLES: u32 = 20_000;
@@ -50,6 +52,8 @@ pub struct Node {
     pub early: Millis,
     /// By how much it wakes too late; not zero only to test the auditor.
     pub late: Moment,
+    /// Whether shards hear of commits also in the middle of a step; only to test the auditor.
+    pub interrupts: bool,
     board: Board<Tag>,
     posted: BTreeMap<Tag, Name>,
     seats: BTreeMap<ShardId, Seat>,
@@ -71,8 +75,14 @@ pub struct Seat {
     inbox: Vec<Request<Tag>>,
     wake: Timestamp,
     poked: bool,
+    /// The step that waits for a read, and whether that has come to its end.
+    step: Option<(UnderWay, Next)>,
+    has_read: bool,
     /// Steps that are not durable yet.
     in_flight: usize,
+    /// Steps that became durable and were handed over so late, of which the shard has not heard: while it is in the
+    /// middle of a step nobody can tell it anything.
+    news: Vec<(u64, Millis)>,
     /// How late deliveries were handed over since its last step.
     late: Vec<Millis>,
 }
@@ -93,6 +103,8 @@ pub struct Worked {
     pub lost: Vec<Tag>,
     /// Consumers whose time to wait was over.
     pub empty: Vec<Tag>,
+    /// Reads that take so long, of which shard under which fence.
+    pub reads: Vec<(ShardId, Fence, Moment)>,
     /// Shards that had to be dropped.
     pub dropped: Vec<ShardId>,
     /// A shard that makes step after step without time passing.
@@ -121,6 +133,7 @@ impl Node {
             latched: false,
             early: Millis::ZERO,
             late: 0,
+            interrupts: false,
             board: Board::default(),
             posted: BTreeMap::new(),
             seats: BTreeMap::new(),
@@ -152,7 +165,7 @@ impl Node {
         let mut lost: Vec<Tag> = std::mem::take(&mut self.board).withdraw_all();
         lost.extend(std::mem::take(&mut self.waiting).into_iter().flat_map(|item| item.record.answers.into_keys()));
         for (_, seat) in std::mem::take(&mut self.seats) {
-            lost.extend(seat.inbox.into_iter().map(|request| request.reply));
+            lost.extend(seat.into_tags());
         }
         self.posted.clear();
         lost
@@ -208,7 +221,10 @@ impl Node {
             inbox: Vec::new(),
             wake: Timestamp::ZERO,
             poked: true,
+            step: None,
+            has_read: false,
             in_flight: 0,
+            news: Vec::new(),
             late: Vec::new(),
         };
         self.seats.insert(id, seat);
@@ -219,7 +235,7 @@ impl Node {
     pub fn drop_seat(&mut self, shard: ShardId) -> Vec<Tag> {
         let Some(seat) = self.seats.remove(&shard) else { return Vec::new() };
         self.board.forget_shard(shard);
-        let mut lost: Vec<Tag> = seat.inbox.into_iter().map(|request| request.reply).collect();
+        let mut lost: Vec<Tag> = seat.into_tags().collect();
         let (gone, kept) = std::mem::take(&mut self.waiting).into_iter().partition(|item| item.record.shard == shard);
         self.waiting = kept;
         let gone: VecDeque<Item> = gone;
@@ -248,8 +264,8 @@ impl Node {
         }
     }
 
-    /// Makes all steps that can be made now.
-    pub fn work(&mut self, moment: Moment, depth: usize, store: &dyn Store, exact: &Name, rng: &mut Chance) -> Worked {
+    /// Makes all steps that can be made now, and begins those that have to wait for what they read.
+    pub fn work(&mut self, moment: Moment, depth: usize, reads: &mut Reads<'_>, exact: &Name) -> Worked {
         let mut worked = Worked::default();
         let now = self.now(moment);
         let shards: Vec<ShardId> = self.seats.keys().copied().collect();
@@ -257,10 +273,13 @@ impl Node {
         while again && worked.circles.is_none() {
             again = false;
             for shard in &shards {
-                while self.seats.get(shard).is_some_and(|seat| seat.is_due(now) && seat.in_flight < depth) {
+                while self.seats.get(shard).is_some_and(|seat| seat.can_go_on(now, depth)) {
                     again = true;
                     self.note_starved(exact, now);
-                    self.step(*shard, now, moment, store, rng, &mut worked);
+                    let seat = self.seats.get_mut(shard).expect("it was just there");
+                    seat.has_read = false;
+                    let step = seat.step.take().unwrap_or_else(|| self.begin_step(*shard, moment, reads.rng));
+                    self.go_on(*shard, step, moment, reads, &mut worked);
                     self.count_step(moment, *shard, &mut worked);
                     self.note_starved(exact, now);
                     if worked.circles.is_some() {
@@ -283,77 +302,6 @@ impl Node {
         }
     }
 
-    fn step(
-        &mut self,
-        shard: ShardId,
-        now: Timestamp,
-        moment: Moment,
-        store: &dyn Store,
-        rng: &mut Chance,
-        worked: &mut Worked,
-    ) {
-        let truth = self.truth(moment);
-        let seat = self.seats.get_mut(&shard).expect("it was just there");
-        let mut requests = std::mem::take(&mut seat.inbox);
-        seat.poked = false;
-        if requests.len() > 1 && rng.percent(15) {
-            // Usually a step takes all that waits; what comes a moment later is in the next one.
-            seat.inbox = requests.split_off(rng.index(requests.len()).max(1));
-        }
-        let told: Vec<(Tag, Command)> =
-            requests.iter().map(|request| (request.reply, request.command.clone())).collect();
-        let read_at = requests.iter().map(|request| (request.reply, request.read_at)).collect();
-        let told_time = now.plus(self.early);
-        let step = || {
-            let mut needs = seat.shard.prepare(told_time, requests, &self.board);
-            while !needs.is_empty() {
-                needs = seat.shard.supply(needs.read(store, shard).ok()?);
-            }
-            seat.shard.apply(told_time);
-            seat.shard.serve(&mut self.board, right_time(moment));
-            Some(seat.shard.finish())
-        };
-        let output = catch_unwind(AssertUnwindSafe(step)).unwrap_or_else(|panic| {
-            // Whoever lost a shard without knowing reads what the new owner wrote, and its asserts
-            // may notice before its fence does. Nothing was written, so nothing is wrong.
-            let owners = store.owners();
-            let owns = owners.iter().flatten().any(|owner| owner.shard == shard && owner.fence == seat.fence);
-            if owns {
-                resume_unwind(panic);
-            }
-            worked.confused += 1;
-            None
-        });
-        worked.steps += 1;
-        let Some(output) = output else {
-            worked.lost.extend(told.into_iter().map(|(tag, _)| tag));
-            worked.lost.extend(self.drop_seat(shard));
-            worked.dropped.push(shard);
-            return;
-        };
-        seat.wake = output.wake;
-        seat.in_flight += 1;
-        let answers: BTreeMap<Tag, Reply> = output.answers.into_iter().collect();
-        let consumers = answers.keys().filter_map(|tag| self.posted.remove_entry(tag));
-        let record = StepRecord {
-            node: self.index,
-            shard,
-            fence: seat.fence,
-            step: output.step,
-            now: seat.shard.now(),
-            clock: now,
-            truth,
-            requests: told,
-            read_at,
-            holders: consumers.collect(),
-            answers,
-            waited_since: self.starved_at,
-            late: seat.take_late(),
-            batch: output.batch,
-        };
-        self.waiting.push_back(Item { record, forwards: output.forwards });
-    }
-
     fn count_step(&mut self, moment: Moment, shard: ShardId, worked: &mut Worked) {
         if self.steps_at.0 != moment {
             self.steps_at = (moment, 0);
@@ -374,12 +322,11 @@ impl Node {
         let late = if record.gives_leases() { self.now(moment).since(record.now) } else { Millis::ZERO };
         if let Some(seat) = self.seats.get_mut(&record.shard) {
             seat.in_flight -= 1;
-            if late > Millis::ZERO {
-                seat.shard.handed_over(record.step, late);
-                seat.late.push(late);
-                seat.poked = true;
+            seat.poked |= late > Millis::ZERO;
+            seat.news.push((record.step, late));
+            if seat.step.is_none() || self.interrupts {
+                seat.hear();
             }
-            seat.shard.committed(record.step);
         }
     }
 
@@ -388,7 +335,7 @@ impl Node {
         if !self.up {
             return None;
         }
-        let able = self.seats.values().filter(|seat| seat.in_flight < depth);
+        let able = self.seats.values().filter(|seat| seat.step.is_none() && seat.in_flight < depth);
         // A consumer whose time is over and who is still there waits for a shard to look.
         let deadline = Some(self.board.next_deadline()).filter(|deadline| *deadline > right_time(moment));
         let deadline = deadline.filter(|deadline| *deadline < Timestamp::NEVER).map(|at| at.as_millis() - EPOCH);
@@ -406,6 +353,31 @@ impl Node {
 }
 
 impl Seat {
+    /// Tells the shard what has become durable.
+    fn hear(&mut self) {
+        for (step, late) in self.news.drain(..) {
+            if late > Millis::ZERO {
+                self.shard.handed_over(step, late);
+                self.late.push(late);
+            }
+            self.shard.committed(step);
+        }
+    }
+
+    /// The requests that are not answered.
+    fn into_tags(self) -> impl Iterator<Item = Tag> {
+        let begun = self.step.into_iter().flat_map(|(step, _)| step.told).map(|(tag, _)| tag);
+        begun.chain(self.inbox.into_iter().map(|request| request.reply))
+    }
+
+    /// Whether its shard can begin a step, or go on with one.
+    fn can_go_on(&self, now: Timestamp, depth: usize) -> bool {
+        match self.step {
+            Some(_) => self.has_read,
+            None => self.is_due(now) && self.in_flight < depth,
+        }
+    }
+
     /// How late deliveries were handed over, of which its shard has heard since this was asked last.
     pub fn take_late(&mut self) -> Vec<Millis> {
         std::mem::take(&mut self.late)
@@ -413,7 +385,7 @@ impl Seat {
 
     /// Whether everything it did is durable.
     pub fn is_settled(&self) -> bool {
-        self.in_flight == 0
+        self.in_flight == 0 && self.step.is_none()
     }
 
     fn wakes(&self) -> Timestamp {

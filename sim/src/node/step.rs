@@ -1,0 +1,179 @@
+//! A step of a shard, split at its reads as the real node's is: a read may take its time, and meanwhile the world goes on.
+//! Commits end, clocks are set, others take the shard, requests come, the process dies.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use punctual_chance::Chance;
+use punctual_core::store::{Fence, ShardId, Store, StoreError};
+use punctual_core::{Board, Command, Fetched, Needs, Output, Reply, Request, Timestamp};
+
+use super::{Item, Node, Seat, Worked};
+use crate::clock::{Moment, right_time};
+use crate::record::{StepRecord, Tag};
+
+/// A step that is under way: when it began, and with what.
+pub(super) struct UnderWay {
+    /// The node's time.
+    clock: Timestamp,
+    /// The time that the shard is told.
+    told_time: Timestamp,
+    truth: Option<Timestamp>,
+    pub told: Vec<(Tag, Command)>,
+    read_at: BTreeMap<Tag, Timestamp>,
+}
+
+/// What comes next in a step.
+pub(super) enum Next {
+    Prepare(Vec<Request<Tag>>),
+    /// These rows are read at last.
+    Read(Needs),
+    /// These rows were read, some time ago.
+    Supply(Result<Fetched, StoreError>),
+}
+
+/// How far a step went.
+enum GoneOn {
+    /// Up to a read that takes so long.
+    Reading(Moment, Next),
+    Done(Output<Tag>),
+}
+
+/// How rows are read.
+pub struct Reads<'a> {
+    /// Where from.
+    pub store: &'a dyn Store,
+    /// How long a read takes at most.
+    pub slowness: Moment,
+    /// Draws how long it takes.
+    pub rng: &'a mut Chance,
+}
+
+impl Node {
+    /// Begins a step with what waits for the shard.
+    pub(super) fn begin_step(&mut self, shard: ShardId, moment: Moment, rng: &mut Chance) -> (UnderWay, Next) {
+        let (clock, truth) = (self.believed.0, self.truth(moment));
+        let seat = self.seats.get_mut(&shard).expect("it was just there");
+        seat.hear();
+        let mut requests = std::mem::take(&mut seat.inbox);
+        seat.poked = false;
+        if requests.len() > 1 && rng.percent(15) {
+            // Usually a step takes all that waits; what comes a moment later is in the next one.
+            seat.inbox = requests.split_off(rng.index(requests.len()).max(1));
+        }
+        let told = requests.iter().map(|request| (request.reply, request.command.clone())).collect();
+        let read_at = requests.iter().map(|request| (request.reply, request.read_at)).collect();
+        let told_time = clock.plus(self.early);
+        (UnderWay { clock, told_time, truth, told, read_at }, Next::Prepare(requests))
+    }
+
+    /// Goes on with a step, up to its end or to a read that takes its time.
+    pub(super) fn go_on(
+        &mut self,
+        shard: ShardId,
+        (step, next): (UnderWay, Next),
+        moment: Moment,
+        reads: &mut Reads<'_>,
+        worked: &mut Worked,
+    ) {
+        let seat = self.seats.get_mut(&shard).expect("it was just there");
+        let going_on = || seat.go_on(next, step.told_time, &mut self.board, moment, reads);
+        let gone_on = catch_unwind(AssertUnwindSafe(going_on)).unwrap_or_else(|panic| {
+            // Whoever lost a shard without knowing reads what the new owner wrote, and its asserts
+            // may notice before its fence does. Nothing was written, so nothing is wrong.
+            let owners = reads.store.owners();
+            let owns = owners.iter().flatten().any(|owner| owner.shard == shard && owner.fence == seat.fence);
+            if owns {
+                resume_unwind(panic);
+            }
+            worked.confused += 1;
+            None
+        });
+        match gone_on {
+            Some(GoneOn::Reading(takes, next)) => {
+                worked.reads.push((shard, seat.fence, takes));
+                seat.step = Some((step, next));
+            }
+            Some(GoneOn::Done(output)) => {
+                worked.steps += 1;
+                self.end_step(shard, step, output);
+            }
+            None => {
+                worked.steps += 1;
+                worked.lost.extend(step.told.into_iter().map(|(tag, _)| tag));
+                worked.lost.extend(self.drop_seat(shard));
+                worked.dropped.push(shard);
+            }
+        }
+    }
+
+    /// Sends what came of a step on its way to the committer.
+    fn end_step(&mut self, shard: ShardId, step: UnderWay, output: Output<Tag>) {
+        let seat = self.seats.get_mut(&shard).expect("it was just there");
+        seat.wake = output.wake;
+        seat.in_flight += 1;
+        let answers: BTreeMap<Tag, Reply> = output.answers.into_iter().collect();
+        let consumers = answers.keys().filter_map(|tag| self.posted.remove_entry(tag));
+        let record = StepRecord {
+            node: self.index,
+            shard,
+            fence: seat.fence,
+            step: output.step,
+            now: seat.shard.now(),
+            clock: step.clock,
+            truth: step.truth,
+            requests: step.told,
+            read_at: step.read_at,
+            holders: consumers.collect(),
+            answers,
+            waited_since: self.starved_at,
+            late: seat.take_late(),
+            batch: output.batch,
+        };
+        self.waiting.push_back(Item { record, forwards: output.forwards });
+    }
+
+    /// A read of a shard has come to its end, if it is still owned under this fence.
+    pub fn read_ended(&mut self, shard: ShardId, fence: Fence) {
+        if let Some(seat) = self.seats.get_mut(&shard).filter(|seat| seat.fence == fence) {
+            seat.has_read = true;
+        }
+    }
+}
+
+impl Seat {
+    /// Goes on with a step; `None` if a read fails.
+    fn go_on(
+        &mut self,
+        mut next: Next,
+        told_time: Timestamp,
+        board: &mut Board<Tag>,
+        moment: Moment,
+        reads: &mut Reads<'_>,
+    ) -> Option<GoneOn> {
+        let id = self.shard.id();
+        loop {
+            let needs = match next {
+                Next::Prepare(requests) => self.shard.prepare(told_time, requests, board),
+                Next::Read(needs) => self.shard.supply(needs.read(reads.store, id).ok()?),
+                Next::Supply(fetched) => self.shard.supply(fetched.ok()?),
+            };
+            if needs.is_empty() {
+                break;
+            }
+            let takes = if reads.slowness > 0 { reads.rng.below(reads.slowness + 1) } else { 0 };
+            // The store looks at some instant of that time; what is committed after it is not in what was read.
+            next = if takes > 0 && reads.rng.percent(50) {
+                Next::Supply(needs.read(reads.store, id))
+            } else {
+                Next::Read(needs)
+            };
+            if takes > 0 {
+                return Some(GoneOn::Reading(takes, next));
+            }
+        }
+        self.shard.apply(told_time);
+        self.shard.serve(board, right_time(moment));
+        Some(GoneOn::Done(self.shard.finish()))
+    }
+}
