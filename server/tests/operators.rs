@@ -5,7 +5,7 @@
 mod stage;
 
 use serde_json::{Value, json};
-use stage::{Server, eventually};
+use stage::{Server, eventually, punctual, run};
 
 fn code(answer: stage::Answer) -> String {
     answer.json()["code"].as_str().unwrap().to_owned()
@@ -239,4 +239,77 @@ fn following_events_ends_when_the_server_stops() {
     events.receive_head().unwrap();
     assert!(server.stop().success());
     eventually("the stream ends", || matches!(events.receive_chunk(), Ok(None) | Err(_)));
+}
+
+/// The rows of a table in docs/settings.md: where a setting is, an example of it, and its flag.
+fn documented(heading: &str) -> Vec<(String, Value, String)> {
+    let page = include_str!("../../docs/settings.md");
+    let (_, part) = page.split_once(heading).unwrap();
+    let rows = part.split("\n## ").next().unwrap().lines().filter(|line| line.starts_with("| `"));
+    rows.map(|row| {
+        let cells: Vec<&str> = row.split(" | ").map(|cell| cell.trim_matches(['|', ' ', '`'])).collect();
+        (cells[0].to_owned(), serde_json::from_str(cells[1]).unwrap(), cells[3].to_owned())
+    })
+    .collect()
+}
+
+/// A value as it is typed behind its flag.
+fn typed(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(feeds) => [&feeds[0]["queue"], &feeds[0]["pattern"]].map(|name| name.as_str().unwrap()).join("="),
+        Value::Object(rate) => format!("{}:{}", rate["per_second"], rate["burst"]),
+        other => other.to_string(),
+    }
+}
+
+fn at<'a>(whole: &'a Value, path: &str) -> &'a Value {
+    path.split('.').fold(whole, |within, name| &within[name])
+}
+
+/// Where the settings are that a schema of the OpenAPI document has.
+fn described(schemas: &Value, name: &str, within: &str, paths: &mut Vec<String>) {
+    for (property, form) in schemas[name]["properties"].as_object().unwrap() {
+        let path = format!("{within}{property}");
+        match form["$ref"].as_str().and_then(|form| form.rsplit('/').next()) {
+            Some(group @ ("Retry" | "Backoff")) => described(schemas, group, &format!("{path}."), paths),
+            _ => paths.push(path),
+        }
+    }
+}
+
+#[test]
+fn every_documented_setting_is_described_typed_kept_and_set_back() {
+    let mut server = Server::start();
+    let document = server.get("/v1/openapi.json").expect(200).json();
+    for (noun, heading, schema) in
+        [("topics", "## Of a topic", "TopicSettings"), ("queues", "## Of a queue", "QueueSettings")]
+    {
+        let rows = documented(heading);
+        let mut paths = Vec::new();
+        described(&document["components"]["schemas"], schema, "", &mut paths);
+        paths.sort();
+        let mut in_docs: Vec<&String> = rows.iter().map(|(path, ..)| path).collect();
+        in_docs.sort();
+        assert_eq!(paths.iter().collect::<Vec<_>>(), in_docs, "{noun}: OpenAPI, docs");
+
+        let settings = |server: &Server| server.get(&format!("/v1/{noun}/all")).expect(200).json()["settings"].take();
+        let set = |server: &Server, more: Vec<String>| {
+            let url = format!("http://{}", server.address());
+            let ended = run(punctual().args(["--url", &url, noun, "set", "all"]).args(&more));
+            assert_eq!(ended.code, Some(0), "{more:?}: {}", ended.stderr);
+        };
+        set(&server, Vec::new());
+        let usual = settings(&server);
+        set(&server, rows.iter().flat_map(|(_, value, flag)| [flag.clone(), typed(value)]).collect());
+        server.crash();
+        let kept = settings(&server);
+        for (path, example, flag) in &rows {
+            assert_ne!(at(&usual, path), example, "{noun}: {path}");
+            assert_eq!(at(&kept, path), example, "{noun}: {path} by {flag} after a crash");
+        }
+        let unset = rows.iter().flat_map(|(_, _, flag)| ["--unset".into(), flag.trim_matches('-').to_owned()]);
+        set(&server, unset.collect());
+        assert_eq!(settings(&server), usual, "{noun}: set back");
+    }
 }

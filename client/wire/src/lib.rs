@@ -33,6 +33,7 @@ mod problem;
 mod rfc3339;
 mod settings;
 mod standing;
+mod table;
 mod task;
 mod time;
 
@@ -54,6 +55,7 @@ pub use patch::merge;
 pub use problem::{Answer, Problem};
 pub use settings::{Backoff, Binding, Order, Overflow, QueueSettings, Rate, Retry, TopicSettings};
 pub use standing::{Ending, Standing};
+pub use table::{Kind, Setting, Settings};
 pub use task::{
     Batch, BatchResults, CancelOutcome, Cancelled, NewTask, Replayed, Reschedule, Rescheduled, ScheduleOutcome,
     Scheduled, ScheduledRef,

@@ -3,6 +3,7 @@
 use std::io::{self, BufRead, IsTerminal, Write};
 
 use super::failure::{Exit, Failure};
+use super::output::counted;
 
 /// Asks on stderr and reads a line from stdin. Without a terminal nobody can answer, so `--yes` is needed there.
 pub fn confirm(question: &str, yes: bool) -> Result<(), Failure> {
@@ -18,6 +19,11 @@ pub fn confirm(question: &str, yes: bool) -> Result<(), Failure> {
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer).map_err(|error| Failure::local("stdin cannot be read", error))?;
     if is_yes(&answer) { Ok(()) } else { Err(Failure::new(Exit::Failed, "nothing was changed")) }
+}
+
+/// Asks whether a topic or a queue is to be deleted with so many tasks in it.
+pub fn confirm_deletion(what: &str, held: u64, yes: bool) -> Result<(), Failure> {
+    confirm(&format!("Delete {what} and {} in it?", counted(held, "task")), yes || held == 0)
 }
 
 fn is_yes(answer: &str) -> bool {

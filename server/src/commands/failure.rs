@@ -78,6 +78,11 @@ impl Failure {
         Failure::new(Exit::Failed, format!("{what}: {error}"))
     }
 
+    /// A topic or a queue that is not there.
+    pub fn no_such(noun: &str, name: &str) -> Failure {
+        Failure::missing(format!("there is no {noun} {name}: see all with `punctual {noun}s`"))
+    }
+
     /// Something that is not there.
     pub fn missing(message: impl Into<String>) -> Failure {
         Failure::new(Exit::Missing, message)

@@ -24,7 +24,10 @@ mod patch;
 mod queues;
 mod revoke;
 mod schedule;
+mod settings;
 mod settings_line;
+#[cfg(test)]
+mod settings_tests;
 mod show;
 #[cfg(test)]
 mod tests;

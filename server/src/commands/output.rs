@@ -7,6 +7,7 @@ use std::fmt;
 use std::io::{self, BufWriter, IsTerminal, Write};
 
 use comfy_table::{Attribute, Cell, CellAlignment, ColumnConstraint, Table, Width, presets};
+use punctual_wire::Deleted;
 use serde::Serialize;
 
 use super::failure::Failure;
@@ -46,6 +47,28 @@ impl Output {
     /// The JSON, or what a person reads instead.
     pub fn either(&mut self, value: &impl Serialize, text: impl FnOnce() -> String) -> Result<(), Failure> {
         if self.json { self.json(value) } else { self.line(text()) }
+    }
+
+    /// That something is gone, and what went with it.
+    pub fn deleted(&mut self, what: &str, rows: u64) -> Result<(), Failure> {
+        self.either(&Deleted { rows }, || format!("deleted {what}, and {} with it", counted(rows, "row")))
+    }
+
+    /// Each entry as a line of JSON, or all of them as a table; if there is none, a person is told why.
+    pub fn list<T: Serialize>(
+        &mut self,
+        entries: &[T],
+        none: &str,
+        table: impl FnOnce(&[T]) -> Columns,
+    ) -> Result<(), Failure> {
+        if self.json {
+            return entries.iter().try_for_each(|entry| self.json(entry));
+        }
+        if entries.is_empty() {
+            note(none);
+            return Ok(());
+        }
+        self.table(&table(entries))
     }
 
     /// A table without lines; its header is bold where that can be seen.

@@ -25,6 +25,11 @@ impl Patch {
         self.put(name, Value::Null);
     }
 
+    /// Whether it says something about a setting.
+    pub fn names(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
     fn put(&mut self, name: &str, value: Value) {
         let mut fields = &mut self.0;
         let mut words = name.split('.');

@@ -1,16 +1,16 @@
 //! `queues`: looking at queues, and telling them what to do.
 
-use clap::{Args, Subcommand, ValueEnum};
-use punctual_wire::{Deleted, Order, Overflow, PauseQueue, QueueInfo, QueueSettings, Span, Time, Timing};
+use clap::{Args, Subcommand};
+use punctual_wire::{Order, Overflow, PauseQueue, QueueInfo, QueueSettings, Span, Time, Timing};
 
 use super::Session;
-use super::confirm::confirm;
+use super::confirm::confirm_deletion;
 use super::failure::{Failure, help};
 use super::moment::{Moment, exact, micros, or_never, rough};
-use super::output::{Columns, counted, grouped, note};
+use super::output::{Columns, grouped};
 use super::patch::Patch;
+use super::settings::{Set, rate_in_words, tell_others};
 use super::show::{Card, retry};
-use super::topics::{RateLimit, rate};
 
 /// Look at queues and change their settings.
 #[derive(Args, Debug)]
@@ -35,7 +35,7 @@ enum QueuesCommand {
         name: String,
     },
     /// Change settings of a queue, or make it; what is not given stays.
-    Set(SetQueue),
+    Set(Set<QueueSettings>),
     /// Hand out nothing, until it is resumed or for a time.
     Pause {
         /// Its name.
@@ -65,128 +65,27 @@ enum QueuesCommand {
     },
 }
 
-#[derive(Args, Debug, Default)]
-struct SetQueue {
-    /// Its name.
-    name: String,
-    /// How long a consumer may work on a delivery if it does not say.
-    #[arg(long, value_name = "SPAN")]
-    lease: Option<Span>,
-    /// How long a lease lasts at most, whoever asks for more; 12h unless set.
-    #[arg(long, value_name = "SPAN")]
-    max_lease: Option<Span>,
-    /// How many attempts may fail before a delivery is a dead letter; 0 for any number.
-    #[arg(long, value_name = "N")]
-    attempts: Option<u32>,
-    /// How long to wait after the first failure; twice as long after each further one.
-    #[arg(long, value_name = "SPAN")]
-    backoff_first: Option<Span>,
-    /// The longest wait between attempts.
-    #[arg(long, value_name = "SPAN")]
-    backoff_longest: Option<Span>,
-    /// By how much of itself, in percent, a wait may grow at random.
-    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(0..=100))]
-    jitter: Option<u8>,
-    /// How many ready deliveries it holds.
-    #[arg(long, value_name = "N")]
-    max_length: Option<u64>,
-    /// What gives way when it holds more.
-    #[arg(long, value_name = "WHO")]
-    overflow: Option<OverflowChoice>,
-    /// Which of several deliveries of the same priority comes first.
-    #[arg(long, value_name = "BY")]
-    order: Option<OrderChoice>,
-    /// The topic to which dead letters go on.
-    #[arg(long, value_name = "TOPIC")]
-    dead_letter: Option<String>,
-    /// How long dead letters are kept.
-    #[arg(long, value_name = "SPAN")]
-    dead_retention: Option<Span>,
-    /// How many deliveries it hands out in a second, and how many at once after a quiet time: 500 or 500:2000.
-    #[arg(long, value_name = "N[:BURST]")]
-    rate: Option<RateLimit>,
-    /// Whether nothing is handed out.
-    #[arg(long, value_name = "TRUE|FALSE")]
-    paused: Option<bool>,
-    /// Set back to the default; may be given several times.
-    #[arg(long, value_name = "SETTING")]
-    unset: Vec<QueueUnset>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum OverflowChoice {
-    /// The newcomer: refused if it is due at once, a dead letter if it comes due later.
-    Refuse,
-    /// The oldest of the least urgent, as a dead letter.
-    DropOldest,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum OrderChoice {
-    /// The one whose time came first.
-    Due,
-    /// The one that was taken in first, whenever its time came.
-    Arrival,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum QueueUnset {
-    MaxLength,
-    DeadLetter,
-    DeadRetention,
-    Rate,
-}
-
-impl SetQueue {
-    /// What was given as a merge patch, so that all else stays, whoever else changes something meanwhile.
-    fn patch(&self) -> Patch {
-        let mut patch = Patch::default();
-        for unset in &self.unset {
-            patch.unset(match unset {
-                QueueUnset::MaxLength => "max_length",
-                QueueUnset::DeadLetter => "dead_letter",
-                QueueUnset::DeadRetention => "dead_retention",
-                QueueUnset::Rate => "rate",
-            });
-        }
-        patch.set("lease", self.lease);
-        patch.set("max_lease", self.max_lease);
-        patch.set("retry.attempts", self.attempts);
-        patch.set("retry.backoff.first", self.backoff_first);
-        patch.set("retry.backoff.longest", self.backoff_longest);
-        patch.set("retry.jitter_percent", self.jitter);
-        patch.set("max_length", self.max_length);
-        let overflow = |choice| match choice {
-            OverflowChoice::Refuse => Overflow::Refuse,
-            OverflowChoice::DropOldest => Overflow::DropOldest,
-        };
-        patch.set("overflow", self.overflow.map(overflow));
-        let order = |choice| match choice {
-            OrderChoice::Due => Order::Due,
-            OrderChoice::Arrival => Order::Arrival,
-        };
-        patch.set("order", self.order.map(order));
-        patch.set("dead_letter", self.dead_letter.as_ref());
-        patch.set("dead_retention", self.dead_retention);
-        patch.set("rate", self.rate.map(RateLimit::patch));
-        patch.set("paused", self.paused);
-        if self.paused.is_some() {
-            patch.unset("paused_until");
-        }
-        patch
+/// A word on whether a queue is paused is the last one: the end of an earlier pause does not outlive it.
+fn with_whole_pause(mut patch: Patch) -> Patch {
+    if patch.names("paused") && !patch.names("paused_until") {
+        patch.unset("paused_until");
     }
+    patch
 }
 
 /// Does what was asked for.
 pub async fn run(args: QueuesArgs, mut session: Session) -> Result<(), Failure> {
     match args.command.unwrap_or(QueuesCommand::List) {
-        QueuesCommand::List => list(session).await,
+        QueuesCommand::List => {
+            let none = "no queues: one comes to be when a task falls due for it";
+            session.output.list(&session.client.queues().await?, none, table)
+        }
         QueuesCommand::Show { name } => {
-            let queue = session.client.queue(&name).await?.ok_or_else(|| missing(&name))?;
+            let queue = session.client.queue(&name).await?.ok_or_else(|| Failure::no_such("queue", &name))?;
             session.output.either(&queue, || card(&queue, Time::now()))
         }
         QueuesCommand::Set(set) => {
-            let patch = set.patch();
+            let patch = with_whole_pause(set.patch);
             let queue = match session.client.patch_queue(&set.name, &patch).await? {
                 Some(queue) => queue,
                 None => session.client.put_queue(&set.name, patch.applied(QueueSettings::default())?).await?,
@@ -209,34 +108,20 @@ pub async fn run(args: QueuesArgs, mut session: Session) -> Result<(), Failure> 
         }
         QueuesCommand::Delete { name, force, yes } => {
             if force {
-                let queue = session.client.queue(&name).await?.ok_or_else(|| missing(&name))?;
+                let queue = session.client.queue(&name).await?.ok_or_else(|| Failure::no_such("queue", &name))?;
                 let held = queue.ready + queue.leased + queue.dead;
-                let question = format!("Delete queue {name} and {} in it?", counted(held, "task"));
-                confirm(&question, yes || held == 0)?;
+                confirm_deletion(&format!("queue {name}"), held, yes)?;
             }
             let rows = session.client.delete_queue(&name, force).await?;
-            let text = format!("deleted queue {name}, and {} with it", counted(rows, "row"));
-            session.output.either(&Deleted { rows }, || text)
+            session.output.deleted(&format!("queue {name}"), rows)
         }
     }
 }
 
-fn missing(name: &str) -> Failure {
-    Failure::missing(format!("there is no queue {name}: see all with `punctual queues`"))
-}
-
-async fn list(mut session: Session) -> Result<(), Failure> {
-    let queues = session.client.queues().await?;
-    if session.output.json {
-        return queues.iter().try_for_each(|queue| session.output.json(queue));
-    }
-    if queues.is_empty() {
-        note("no queues: one comes to be when a task falls due for it");
-        return Ok(());
-    }
+fn table(queues: &[QueueInfo]) -> Columns {
     let now = Time::now();
     let mut columns = Columns::new(&["QUEUE", "#READY", "#LEASED", "#DEAD", "#LEASE", "#RATE", "PAUSED"]);
-    for queue in &queues {
+    for queue in queues {
         let settings = &queue.settings;
         columns.row(vec![
             queue.name.clone(),
@@ -248,7 +133,7 @@ async fn list(mut session: Session) -> Result<(), Failure> {
             paused(settings, now).unwrap_or("-".into()),
         ]);
     }
-    session.output.table(&columns)
+    columns
 }
 
 /// Until when a queue is paused, if it is.
@@ -259,6 +144,21 @@ pub fn paused(settings: &QueueSettings, now: Time) -> Option<String> {
         _ => None,
     }
 }
+
+/// The settings that a card tells in words of its own.
+const TOLD: [&str; 11] = [
+    "lease",
+    "max_lease",
+    "retry",
+    "max_length",
+    "overflow",
+    "order",
+    "dead_letter",
+    "dead_retention",
+    "rate",
+    "paused",
+    "paused_until",
+];
 
 fn card(queue: &QueueInfo, now: Time) -> String {
     let settings = &queue.settings;
@@ -279,8 +179,9 @@ fn card(queue: &QueueInfo, now: Time) -> String {
     card.fact("order", order);
     card.fact("dead letters", settings.dead_letter.as_ref().map_or("stay".into(), |topic| format!("go to {topic}")));
     card.fact("kept for", or_never(settings.dead_retention, "ever"));
-    card.fact("rate", rate(settings.rate));
+    card.fact("rate", rate_in_words(settings.rate));
     card.fact("paused", paused(settings, now).unwrap_or("no".into()));
+    tell_others(&mut card, settings, &TOLD);
     let (ready, leased, dead) = (grouped(queue.ready), grouped(queue.leased), grouped(queue.dead));
     card.fact("holds now", format!("{ready} ready, {leased} leased, {dead} dead"));
     if let Some(since) = queue.oldest_ready {
@@ -300,13 +201,21 @@ fn waits(timing: &Timing, after: &str) -> String {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
 mod tests {
+    use serde_json::json;
+
+    use super::super::settings_tests::{every_setting_shows, set};
     use super::*;
+
+    /// What a line makes of settings.
+    fn after(line: &str, before: &QueueSettings) -> QueueSettings {
+        let set: Set<QueueSettings> = set(line).unwrap();
+        with_whole_pause(set.patch).applied(before.clone()).unwrap()
+    }
 
     #[test]
     fn only_what_is_given_changes() {
         let before = QueueSettings { max_length: Some(9), ..QueueSettings::default() };
-        let set = SetQueue { attempts: Some(3), unset: vec![QueueUnset::MaxLength], ..SetQueue::default() };
-        let after = set.patch().applied(before.clone()).unwrap();
+        let after = after("q --attempts 3 --unset max-length", &before);
         assert_eq!((after.retry.attempts, after.max_length), (3, None));
         assert_eq!(after.retry.backoff, before.retry.backoff);
         assert_eq!(after.lease, before.lease);
@@ -314,18 +223,25 @@ mod tests {
 
     #[test]
     fn the_order_is_set_like_any_other_setting() {
-        let set = SetQueue { order: Some(OrderChoice::Arrival), ..SetQueue::default() };
-        assert_eq!(set.patch().applied(QueueSettings::default()).unwrap().order, Order::Arrival);
-        let set = SetQueue { order: Some(OrderChoice::Due), ..SetQueue::default() };
-        let before = QueueSettings { order: Order::Arrival, ..QueueSettings::default() };
-        assert_eq!(set.patch().applied(before).unwrap().order, Order::Due);
+        let by_arrival = after("q --order arrival", &QueueSettings::default());
+        assert_eq!(by_arrival.order, Order::Arrival);
+        assert_eq!(after("q --order due", &by_arrival).order, Order::Due);
+        assert_eq!(after("q --unset order", &by_arrival).order, Order::Due);
     }
 
     #[test]
     fn a_queue_that_is_set_to_go_on_is_not_paused_until_later_either() {
         let before = QueueSettings { paused: true, paused_until: Some(Time(9)), ..QueueSettings::default() };
-        let after = SetQueue { paused: Some(false), ..SetQueue::default() }.patch().applied(before).unwrap();
+        let after = after("q --paused false", &before);
         assert_eq!((after.paused, after.paused_until), (false, None));
+    }
+
+    #[test]
+    fn a_card_tells_every_setting() {
+        every_setting_shows::<QueueSettings>(|settings| {
+            let json = json!({ "name": "q", "settings": settings, "ready": 0, "leased": 0, "dead": 0 });
+            card(&serde_json::from_value(json).unwrap(), Time(5))
+        });
     }
 
     #[test]

@@ -151,7 +151,11 @@ fn rate_to_wire(rate: Rate) -> wire::Rate {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+    use wire::Settings;
+
     use super::*;
+    use crate::input::merged;
 
     #[test]
     fn the_defaults_of_the_wire_are_the_defaults_of_the_core() {
@@ -159,6 +163,23 @@ mod tests {
         assert_eq!(topic.ok(), Some(TopicSettings::default()));
         let queue = queue_from_wire(wire::QueueSettings::default());
         assert_eq!(queue.ok(), Some(QueueSettings::default()));
+    }
+
+    /// Sets each setting to something else, and looks whether it is that when it has passed through the core.
+    fn each_passes<S: Settings>(pass: impl Fn(S) -> S) {
+        for (path, setting) in S::values() {
+            let example = setting.kind.example();
+            let patch = path.rsplit('.').fold(example.clone(), |value, name| json!({ name: value }));
+            let Value::Object(patch) = patch else { unreachable!("a setting is within an object") };
+            let passed = json!(pass(merged(&S::default(), patch).expect("an example can be read")));
+            assert_eq!(*path.split('.').fold(&passed, |within, name| &within[name]), example, "{path}");
+        }
+    }
+
+    #[test]
+    fn every_setting_passes_through_the_core() {
+        each_passes(|topic| topic_to_wire(&topic_from_wire(topic).expect("it can be kept")));
+        each_passes(|queue| queue_to_wire(&queue_from_wire(queue).expect("it can be kept"), Timestamp::from_millis(1)));
     }
 
     #[test]
