@@ -85,7 +85,7 @@ pub enum Command {
         /// When it finished. What has been handed out again since is not meant any more.
         finished_at: Timestamp,
     },
-    /// Change all tasks that match, page by page.
+    /// Change all tasks that match, some in each step.
     Sweep(Box<Sweep>),
     /// Create a topic or change its settings.
     PutTopic {

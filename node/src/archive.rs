@@ -151,7 +151,7 @@ struct Archivist<'a> {
 
 /// What is archived of the history.
 #[derive(Clone, Copy)]
-enum Due {
+enum Haste {
     /// What was kept for its time.
     InTime,
     /// All that is there.
@@ -213,7 +213,7 @@ impl Archivist<'_> {
     fn archive_shard(&mut self, shard: ShardId, period: Millis) -> Result<(), Trouble> {
         loop {
             let from = self.cursor(shard, period);
-            let portion = self.archive_portion(shard, period, from, Due::InTime)?;
+            let portion = self.archive_portion(shard, period, from, Haste::InTime)?;
             self.cursors.insert((shard, period), portion.next);
             if portion.is_last {
                 return Ok(());
@@ -226,7 +226,7 @@ impl Archivist<'_> {
         // The cursor stays: it must not pass by what finishes before it and is durable later.
         let mut from = self.cursor(shard, period);
         while self.shared.store.room() != Room::Enough {
-            let portion = self.archive_portion(shard, period, from, Due::Now)?;
+            let portion = self.archive_portion(shard, period, from, Haste::Now)?;
             if portion.is_last {
                 return Ok(());
             }
@@ -243,10 +243,16 @@ impl Archivist<'_> {
     }
 
     /// Archives one portion from a position on, and removes it.
-    fn archive_portion(&self, shard: ShardId, period: Millis, from: Position, due: Due) -> Result<Portion, Trouble> {
+    fn archive_portion(
+        &self,
+        shard: ShardId,
+        period: Millis,
+        from: Position,
+        haste: Haste,
+    ) -> Result<Portion, Trouble> {
         // What is archived from a shard that is not here could not be removed, and would be archived again.
         self.shared.inbox(shard).ready()?;
-        let portion = self.read(shard, period, from, due).map_err(|error| self.shared.read_failed(&error))?;
+        let portion = self.read(shard, period, from, haste).map_err(|error| self.shared.read_failed(&error))?;
         if !portion.tasks.is_empty() {
             self.hand_over(&portion.tasks)?;
             self.remove(shard, &portion.tasks)?;
@@ -255,11 +261,11 @@ impl Archivist<'_> {
     }
 
     /// The next finished tasks of the topics that keep them for this time, if they are due.
-    fn read(&self, shard: ShardId, period: Millis, from: Position, due: Due) -> Result<Portion, StoreError> {
+    fn read(&self, shard: ShardId, period: Millis, from: Position, haste: Haste) -> Result<Portion, StoreError> {
         let now = self.handle.now();
-        let (kept, most) = match due {
-            Due::InTime => (period, PORTION_BYTES),
-            Due::Now => (Millis::ZERO, LITTLE),
+        let (kept, most) = match haste {
+            Haste::InTime => (period, PORTION_BYTES),
+            Haste::Now => (Millis::ZERO, LITTLE),
         };
         let until = match now.as_millis().checked_sub(kept.0) {
             Some(until) => Timestamp::from_millis(until + 1),

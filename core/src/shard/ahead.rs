@@ -4,7 +4,7 @@
 //! the store was asked: those rows are on the desk, and are looked through for each slice.
 
 use super::Shard;
-use super::page::{Page, Reading};
+use super::stretch::{Reading, Stretch};
 use crate::store::{Bodies, Position, Scan, Table};
 use crate::time::{Millis, Timestamp};
 
@@ -46,25 +46,25 @@ impl<R> Shard<R> {
     }
 
     /// Takes the rows into memory that come due within the window, and moves the horizon.
-    pub(super) fn take_slice(&mut self, page: Page) {
-        let Reading::Scan(scan) = &page.reading else { unreachable!("rows are read ahead in time order") };
+    pub(super) fn take_slice(&mut self, stretch: Stretch) {
+        let Reading::Scan(scan) = &stretch.reading else { unreachable!("rows are read ahead in time order") };
         let with_bodies = scan.bodies == Bodies::With;
         let window_end = self.now.plus(self.config.window);
-        let is_last = page.is_last();
+        let is_last = stretch.is_last();
         // Rows beyond the window stay in the store, however many of them came along.
-        let within = page.rows.iter().take_while(|row| row.at < window_end).count();
-        // If the page ended before the window did, there may be more rows right behind the last one.
-        let end = match page.rows.last() {
-            Some(last) if within == page.rows.len() && !is_last => last.position().next(),
+        let within = stretch.rows.iter().take_while(|row| row.at < window_end).count();
+        // If the stretch ended before the window did, there may be more rows right behind the last one.
+        let end = match stretch.rows.last() {
+            Some(last) if within == stretch.rows.len() && !is_last => last.position().next(),
             _ => Position::start_of(window_end).max(scan.from),
         };
         // A guess that is too early costs a read for nothing, one that is too late a task that is late.
-        let next_far = match page.rows.get(within) {
+        let next_far = match stretch.rows.get(within) {
             Some(row) => row.at,
             None if is_last => Timestamp::NEVER,
             None => end.at,
         };
-        // Rows that changed since are better known here than in the store: what the page says of them is passed over.
+        // Rows that changed since are better known here than in the store: what the stretch says of them is passed over.
         // Those that are not durable yet may not have come with it, so that they count for what is far, too.
         let range = self.timers.horizon()..end;
         let changed: Vec<_> = self.desk.dirty().filter(|slot| range.contains(&self.desk[*slot].position())).collect();
@@ -76,7 +76,7 @@ impl<R> Shard<R> {
                 self.set_timer(slot);
             }
         }
-        for row in page.rows {
+        for row in stretch.rows {
             let position = row.position();
             if position >= end || self.desk.is_dirty(&row.key) {
                 continue;

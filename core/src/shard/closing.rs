@@ -1,7 +1,7 @@
 //! Deletions of topics and queues.
 //!
 //! A deletion takes effect in the step in which it is asked for: whoever asks for something that the topic or queue
-//! held finds it gone from then on. The rows are cleared away page by page (`sweep.rs`), so that nothing else waits;
+//! held finds it gone from then on. The rows are cleared away stretch by stretch (`job.rs`), so that nothing else waits;
 //! a mark among the settings makes that go on after a crash. Who asks for the same again meanwhile joins in.
 //!
 //! **Invariant**: what is being deleted stays in the directory until its one job is over. So a job never meets

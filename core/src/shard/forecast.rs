@@ -10,7 +10,7 @@ use foldhash::fast::FixedState;
 
 use super::Shard;
 use super::mend::Mended;
-use super::page::{Page, Reading};
+use super::stretch::{Reading, Stretch};
 use crate::state::{Phase, State};
 use crate::store::{Bodies, Position, Scan, Table, Tally, TallyKind};
 use crate::time::{Millis, Timestamp};
@@ -218,18 +218,18 @@ fn target(now: Timestamp) -> u64 {
 
 impl<R> Shard<R> {
     /// Counts by minute what the forecast's horizon has reached.
-    pub(super) fn count_minutes(&mut self, page: Page) {
-        let Reading::Scan(scan) = &page.reading else { unreachable!("minutes are read in time order") };
-        let end = if page.is_last() {
+    pub(super) fn count_minutes(&mut self, stretch: Stretch) {
+        let Reading::Scan(scan) = &stretch.reading else { unreachable!("minutes are read in time order") };
+        let end = if stretch.is_last() {
             Position::start_of(scan.until)
         } else {
-            page.rows.last().expect("a full page has rows").position().next()
+            stretch.rows.last().expect("a full stretch has rows").position().next()
         };
-        // What changed since the store was asked is counted as it is here, what did not as the page shows it.
+        // What changed since the store was asked is counted as it is here, what did not as the stretch shows it.
         let range = self.forecast.horizon()..end;
         let changed = self.desk.dirty().filter(|slot| self.desk[*slot].is_waiting());
         let mut reached: Vec<Position> = changed.map(|slot| self.desk[slot].position()).collect();
-        for row in page.rows.iter().filter(|row| !self.desk.is_dirty(&row.key)) {
+        for row in stretch.rows.iter().filter(|row| !self.desk.is_dirty(&row.key)) {
             let state = State::decode(&row.state);
             if state.phase == Phase::Waiting {
                 reached.push(row.position());

@@ -1,11 +1,11 @@
-//! Work on many rows: page by page, one page of each job in a step, so that nothing else waits.
+//! Work on many rows: stretch by stretch, one stretch of each job in a step, so that nothing else waits.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Shard;
 use super::desk::Slot;
 use super::directory::Closed;
-use super::page::Page;
+use super::stretch::Stretch;
 use super::sweep::Outcome;
 use crate::answer::{Answer, Swept};
 use crate::command::{Matching, Sweep, TimeRange};
@@ -14,7 +14,7 @@ use crate::store::{Bodies, Find, Key, Position, Scan, Table};
 use crate::time::{Millis, Timestamp};
 
 /// How many rows a job changes in one step.
-const PAGE: usize = 256;
+const STRETCH: usize = 256;
 
 /// Work that takes several steps.
 #[derive(Debug)]
@@ -102,17 +102,17 @@ impl<R> Job<R> {
     }
 
     /// The rows to work on next.
-    pub fn next_page(&self) -> Page {
+    pub fn next_stretch(&self) -> Stretch {
         let scan = |table, topic: Option<&Name>, until| {
             let topic = topic.cloned();
-            Page::scan(Scan { table, from: self.cursor, until, topic, limit: PAGE, bodies: Bodies::Without })
+            Stretch::scan(Scan { table, from: self.cursor, until, topic, limit: STRETCH, bodies: Bodies::Without })
         };
         match &self.work {
-            Work::Sweep(Sweep { matching: Matching::Key { key, .. }, .. }) => Page::find(Find {
+            Work::Sweep(Sweep { matching: Matching::Key { key, .. }, .. }) => Stretch::find(Find {
                 table: Table::Live,
                 group: key.clone(),
                 from_seq: self.cursor.seq,
-                limit: PAGE,
+                limit: STRETCH,
                 bodies: Bodies::Without,
             }),
             Work::Sweep(Sweep { matching: Matching::Dead { topic, died, .. }, .. }) => {
@@ -131,15 +131,15 @@ impl<R> Job<R> {
         if self.is_beyond { range.until } else { range.until.min(self.started_at.plus(Millis(1))) }
     }
 
-    /// Moves on behind a page; says whether it was the last one.
-    fn pass(&mut self, page: &Page, now: Timestamp) -> bool {
-        if let Some(last) = page.rows.last() {
+    /// Moves on behind a stretch; says whether it was the last one.
+    fn pass(&mut self, stretch: &Stretch, now: Timestamp) -> bool {
+        if let Some(last) = stretch.rows.last() {
             self.cursor = last.position().next();
             if let Work::Sweep(Sweep { matching: Matching::Key { .. }, .. }) = self.work {
                 self.cursor = Position { at: Timestamp::ZERO, seq: last.seq + 1 };
             }
         }
-        if !page.is_last() {
+        if !stretch.is_last() {
             return false;
         }
         match &mut self.work {
@@ -167,14 +167,14 @@ impl<R> Job<R> {
 }
 
 impl<R> Shard<R> {
-    /// Works on the pages that were read. Jobs that began in this step have none yet.
-    pub(super) fn go_on_with_jobs(&mut self, pages: Vec<Page>) {
-        // Requests of this step have begun jobs since pages were asked for: those stand behind the ones with pages.
+    /// Works on the stretches that were read. Jobs that began in this step have none yet.
+    pub(super) fn go_on_with_jobs(&mut self, stretches: Vec<Stretch>) {
+        // Requests of this step have begun jobs since stretches were asked for: those stand behind the ones with stretches.
         let mut jobs = std::mem::take(&mut self.jobs);
-        let fresh = jobs.split_off(pages.len());
-        for (mut job, page) in jobs.into_iter().zip(pages) {
+        let fresh = jobs.split_off(stretches.len());
+        for (mut job, stretch) in jobs.into_iter().zip(stretches) {
             let left = std::mem::take(&mut job.left);
-            let (read, changed) = self.page_rows(&job, &page);
+            let (read, changed) = self.stretch_rows(&job, &stretch);
             for key in left.into_iter().chain(read) {
                 self.work_on(&mut job, &key);
             }
@@ -183,27 +183,27 @@ impl<R> Shard<R> {
                 let is_alone = !key.queue().is_empty() && self.desk.by_key(&key.of_task()).is_none();
                 if is_alone { job.left.push(key) } else { self.work_on(&mut job, &key) }
             }
-            if job.pass(&page, self.now) && job.left.is_empty() { self.end_job(job) } else { self.jobs.push(job) }
+            if job.pass(&stretch, self.now) && job.left.is_empty() { self.end_job(job) } else { self.jobs.push(job) }
         }
         self.jobs.extend(fresh);
     }
 
-    /// The rows of a page, and those in its range that the store does not show yet.
-    fn page_rows(&self, job: &Job<R>, page: &Page) -> (Vec<Key>, Vec<Key>) {
-        let keys: Vec<Key> = page.rows.iter().map(|row| row.key.clone()).collect();
+    /// The rows of a stretch, and those in its range that the store does not show yet.
+    fn stretch_rows(&self, job: &Job<R>, stretch: &Stretch) -> (Vec<Key>, Vec<Key>) {
+        let keys: Vec<Key> = stretch.rows.iter().map(|row| row.key.clone()).collect();
         let by_seq = matches!(job.work, Work::Sweep(Sweep { matching: Matching::Key { .. }, .. }));
-        // Tasks of a key come by number, everything else by time: positions are compared as the page is ordered.
+        // Tasks of a key come by number, everything else by time: positions are compared as the stretch is ordered.
         let place =
             |position: Position| if by_seq { Position { at: Timestamp::ZERO, seq: position.seq } } else { position };
-        let end = page.rows.last().filter(|_| !page.is_last()).map(|row| place(row.position()));
-        let table = job.next_page().table();
+        let end = stretch.rows.last().filter(|_| !stretch.is_last()).map(|row| place(row.position()));
+        let table = job.next_stretch().table();
         let unseen = self.desk.dirty().filter(|slot| {
             let row = &self.desk[*slot];
             let position = place(row.position());
             !row.is_gone() && row.table() == table && position >= job.cursor && end.is_none_or(|end| position <= end)
         });
-        // A row may be on the page as it was and on the desk as it is: it is met once.
-        let known: BTreeSet<&Key> = page.rows.iter().map(|row| &row.key).collect();
+        // A row may be on the stretch as it was and on the desk as it is: it is met once.
+        let known: BTreeSet<&Key> = stretch.rows.iter().map(|row| &row.key).collect();
         let unseen: Vec<Key> =
             unseen.map(|slot| self.desk[slot].key().clone()).filter(|key| !known.contains(key)).collect();
         (keys, unseen)

@@ -15,7 +15,7 @@ use crate::store::{Bodies, Position, Row, Scan, Store, StoreError, Table, Tally}
 use crate::time::Timestamp;
 
 /// How many rows are read at once.
-const PAGE: usize = 1_024;
+const STRETCH: usize = 1_024;
 
 /// A count that was wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,11 +37,11 @@ impl<R> Shard<R> {
             let mut from = Position::START;
             loop {
                 let scan =
-                    Scan { table, from, until: Timestamp::NEVER, topic: None, limit: PAGE, bodies: Bodies::Without };
-                let page = store.scan(self.id(), &scan)?;
-                page.iter().for_each(|row| self.recount_row(row, &mut right, &mut waiting));
-                match page.last() {
-                    Some(last) if page.len() == PAGE => from = last.position().next(),
+                    Scan { table, from, until: Timestamp::NEVER, topic: None, limit: STRETCH, bodies: Bodies::Without };
+                let stretch = store.scan(self.id(), &scan)?;
+                stretch.iter().for_each(|row| self.recount_row(row, &mut right, &mut waiting));
+                match stretch.last() {
+                    Some(last) if stretch.len() == STRETCH => from = last.position().next(),
                     _ => break,
                 }
             }

@@ -32,7 +32,6 @@ mod meta;
 mod needs;
 mod numbered;
 mod open;
-mod page;
 mod positions;
 mod prepare;
 mod ready;
@@ -43,6 +42,7 @@ mod serve;
 mod standing;
 mod step;
 mod stock;
+mod stretch;
 mod sweep;
 mod timers;
 

@@ -83,8 +83,8 @@ impl<R> Shard<R> {
                 }
             }
         }
-        let worked_on = self.agenda.kept.iter().map(|(_, _, page)| page).chain(&self.agenda.jobs);
-        for row in worked_on.flat_map(|page| &page.rows) {
+        let worked_on = self.agenda.kept.iter().map(|(_, _, stretch)| stretch).chain(&self.agenda.jobs);
+        for row in worked_on.flat_map(|stretch| &stretch.rows) {
             self.need_relatives(&row.key, &mut needs);
         }
         for key in self.jobs.iter().flat_map(|job| job.left()) {

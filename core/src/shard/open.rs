@@ -22,7 +22,7 @@ use crate::stored::read_mark;
 use crate::time::Timestamp;
 
 /// How many rows of settings are read at once.
-const PAGE: usize = 1_024;
+const STRETCH: usize = 1_024;
 
 /// The row under which a topic's settings are stored.
 pub(super) fn topic_key(name: &Name) -> Key {
@@ -57,12 +57,12 @@ fn setting_rows(store: &dyn Store, shard: ShardId) -> Result<Vec<Row>, StoreErro
             from,
             until: Timestamp::NEVER,
             topic: None,
-            limit: PAGE,
+            limit: STRETCH,
             bodies: Bodies::Without,
         };
-        let page = store.scan(shard, &scan)?;
-        let last = page.len() < PAGE;
-        rows.extend(page);
+        let stretch = store.scan(shard, &scan)?;
+        let last = stretch.len() < STRETCH;
+        rows.extend(stretch);
         if last {
             return Ok(rows);
         }

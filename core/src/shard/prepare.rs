@@ -9,7 +9,7 @@ use super::desk::Slot;
 use super::directory::{QueueIndex, Route};
 use super::enqueue::Doomed;
 use super::needs::{Fetched, Needs};
-use super::page::{Page, Reading};
+use super::stretch::{Reading, Stretch};
 use super::{Request, Shard};
 use crate::board::Board;
 use crate::state::Reason;
@@ -32,13 +32,13 @@ pub(super) struct Agenda<R> {
     pub wished: usize,
     pub came: usize,
     /// Rows read ahead.
-    pub slice: Option<Page>,
+    pub slice: Option<Stretch>,
     /// Rows to count by minute.
-    pub minutes: Option<Page>,
+    pub minutes: Option<Stretch>,
     /// Rows that may have been kept long enough.
-    pub kept: Vec<(Table, Millis, Page)>,
+    pub kept: Vec<(Table, Millis, Stretch)>,
     /// The next rows of each job.
-    pub jobs: Vec<Page>,
+    pub jobs: Vec<Stretch>,
     /// What was asked for and is not there.
     pub absent_keys: HashSet<Key, FixedState>,
     pub absent_bodies: HashSet<Key, FixedState>,
@@ -72,8 +72,8 @@ impl<R> Agenda<R> {
         !self.requests.is_empty() || !self.doomed.is_empty()
     }
 
-    fn pages(&mut self) -> impl Iterator<Item = &mut Page> {
-        let kept = self.kept.iter_mut().map(|(_, _, page)| page);
+    fn stretches(&mut self) -> impl Iterator<Item = &mut Stretch> {
+        let kept = self.kept.iter_mut().map(|(_, _, stretch)| stretch);
         self.slice.iter_mut().chain(&mut self.minutes).chain(kept).chain(&mut self.jobs)
     }
 }
@@ -97,15 +97,15 @@ impl<R> Shard<R> {
         self.collect_expired();
         // What fires in this step is not among the ready yet: it is read with its body if anybody waits at all.
         self.collect_demand(board);
-        self.agenda.slice = self.next_slice().map(Page::scan);
-        self.agenda.minutes = self.forecast.next_slice(self.now).map(Page::scan);
+        self.agenda.slice = self.next_slice().map(Stretch::scan);
+        self.agenda.minutes = self.forecast.next_slice(self.now).map(Stretch::scan);
         let due = self.retained.due(self.now);
-        self.agenda.kept.extend(due.map(|(period, scan)| (scan.table, period, Page::scan(scan))));
-        self.agenda.jobs = self.jobs.iter().map(|job| job.next_page()).collect();
+        self.agenda.kept.extend(due.map(|(period, scan)| (scan.table, period, Stretch::scan(scan))));
+        self.agenda.jobs = self.jobs.iter().map(|job| job.next_stretch()).collect();
 
         let mut needs = self.rows_needed();
-        for page in self.agenda.pages() {
-            match &page.reading {
+        for stretch in self.agenda.stretches() {
+            match &stretch.reading {
                 Reading::Scan(scan) => needs.scans.push(scan.clone()),
                 Reading::Find(find) => needs.finds.push(find.clone()),
             }
@@ -147,20 +147,20 @@ impl<R> Shard<R> {
                 }
             }
         }
-        // Pages are asked for once, in the first round; what they bring up is asked for in the rounds after it.
+        // Stretches are asked for once, in the first round; what they bring up is asked for in the rounds after it.
         let (mut scans, mut finds) = (scans.into_iter(), finds.into_iter());
         let mut on_desk: Vec<Row> = Vec::new();
         if scans.len() + finds.len() > 0 {
-            for page in self.agenda.pages() {
-                let rows = match page.reading {
+            for stretch in self.agenda.stretches() {
+                let rows = match stretch.reading {
                     Reading::Scan(_) => scans.next(),
                     Reading::Find(_) => finds.next(),
                 };
-                page.rows = rows.expect("each page that was asked for came");
+                stretch.rows = rows.expect("each stretch that was asked for came");
             }
-            // What is read ahead or counted is taken from its page later; what may be changed has to be on the desk.
-            let worked_on = self.agenda.kept.iter().map(|(_, _, page)| page).chain(&self.agenda.jobs);
-            on_desk.extend(worked_on.flat_map(|page| page.rows.iter().cloned()));
+            // What is read ahead or counted is taken from its stretch later; what may be changed has to be on the desk.
+            let worked_on = self.agenda.kept.iter().map(|(_, _, stretch)| stretch).chain(&self.agenda.jobs);
+            on_desk.extend(worked_on.flat_map(|stretch| stretch.rows.iter().cloned()));
         }
         for row in on_desk {
             self.take_in(row, false);

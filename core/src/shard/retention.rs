@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use super::Shard;
 use super::desk::Slot;
-use super::page::Page;
+use super::stretch::Stretch;
 use crate::store::{Bodies, Position, Row, Scan, Table};
 use crate::time::{Millis, Timestamp};
 
@@ -178,12 +178,12 @@ impl Retention {
 
 impl<R> Shard<R> {
     /// Removes what was kept long enough.
-    pub(super) fn pass_kept(&mut self, kept: Vec<(Table, Millis, Page)>) {
+    pub(super) fn pass_kept(&mut self, kept: Vec<(Table, Millis, Stretch)>) {
         let settled = self.flight.settled();
-        for (table, period, page) in kept {
+        for (table, period, stretch) in kept {
             let retention = if table == Table::History { &mut self.retained.history } else { &mut self.retained.dead };
-            let passed = retention.pass(period, &page.rows, self.now, settled);
-            for row in &page.rows[..passed] {
+            let passed = retention.pass(period, &stretch.rows, self.now, settled);
+            for row in &stretch.rows[..passed] {
                 let Some(slot) = self.desk.by_key(&row.key) else { continue };
                 let kept = &self.desk[slot];
                 let unmoved = kept.table() == table && kept.at() == row.at;

@@ -30,8 +30,8 @@ impl<R> Shard<R> {
         self.drop_absent();
         let mut agenda = std::mem::take(&mut self.agenda);
         // Before any row changes: what does is counted at the end of the step, by minute too if the horizon is past it.
-        if let Some(page) = agenda.minutes.take() {
-            self.count_minutes(page);
+        if let Some(stretch) = agenda.minutes.take() {
+            self.count_minutes(stretch);
         }
         self.pass_kept(std::mem::take(&mut agenda.kept));
         // Time comes before requests, so that these find every row as it is at this instant.
@@ -41,8 +41,8 @@ impl<R> Shard<R> {
         for doomed in agenda.doomed.drain(..) {
             self.give_up(doomed);
         }
-        if let Some(page) = agenda.slice.take() {
-            self.take_slice(page);
+        if let Some(stretch) = agenda.slice.take() {
+            self.take_slice(stretch);
         }
         self.draft.expect_answers(agenda.requests.len());
         for request in agenda.requests.drain(..) {

@@ -1,4 +1,4 @@
-//! Work on many rows: page by page, one page of each job in a step, so that nothing else waits.
+//! Work on many rows: stretch by stretch, one stretch of each job in a step, so that nothing else waits.
 
 use std::collections::BTreeMap;
 

@@ -35,13 +35,13 @@ use crate::wheel::Wheel;
 /// assert_eq!(queue.poll(), None);
 /// ```
 pub struct DelayQueue<T> {
-    state: Mutex<State<T>>,
+    state: Mutex<Timed<T>>,
     changed: Condvar,
     /// The wheel counts its milliseconds from here.
     epoch: Instant,
 }
 
-struct State<T> {
+struct Timed<T> {
     wheel: Wheel<T>,
     /// The ticket of the thread that waits for the earliest value, if there is one.
     leader: Option<u64>,
@@ -52,7 +52,7 @@ struct State<T> {
 impl<T> DelayQueue<T> {
     /// An empty queue.
     pub fn new() -> Self {
-        let state = State { wheel: Wheel::new(0), leader: None, next_ticket: 0, closed: false };
+        let state = Timed { wheel: Wheel::new(0), leader: None, next_ticket: 0, closed: false };
         DelayQueue { state: Mutex::new(state), changed: Condvar::new(), epoch: Instant::now() }
     }
 
@@ -157,7 +157,7 @@ impl<T> DelayQueue<T> {
     }
 
     /// Waits for a change, at most for the given time.
-    fn pause<'a>(&self, state: MutexGuard<'a, State<T>>, longest: Option<Duration>) -> MutexGuard<'a, State<T>> {
+    fn pause<'a>(&self, state: MutexGuard<'a, Timed<T>>, longest: Option<Duration>) -> MutexGuard<'a, Timed<T>> {
         match longest {
             Some(longest) => {
                 let woken = self.changed.wait_timeout(state, longest);
@@ -177,7 +177,7 @@ impl<T> DelayQueue<T> {
     }
 
     /// No foreign code runs under the lock and each change is whole, so a panic elsewhere leaves the state sound.
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
+    fn lock(&self) -> MutexGuard<'_, Timed<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -9,7 +9,7 @@ use punctual_core::{Delivery, Lease, Millis, RowId, Timestamp};
 
 /// A job that the connection has reserved.
 #[derive(Clone, Debug)]
-pub(crate) struct Job {
+pub(crate) struct HeldJob {
     pub row: RowId,
     pub lease: Lease,
     /// How long a lease lasts from when the client hears of it.
@@ -19,7 +19,7 @@ pub(crate) struct Job {
 
 #[derive(Default)]
 pub(crate) struct Held {
-    jobs: HashMap<u64, Job>,
+    jobs: HashMap<u64, HeldJob>,
     /// By the ends of their leases.
     ends: BTreeSet<(Timestamp, u64)>,
 }
@@ -30,13 +30,13 @@ impl Held {
     pub fn insert(&mut self, id: u64, delivery: &Delivery, now: Timestamp) {
         let row = RowId { key: delivery.lease.key.clone(), number: delivery.number };
         let until = delivery.until.min(now.plus(delivery.lease_time));
-        let job = Job { row, lease: delivery.lease.clone(), lease_time: delivery.lease_time, until };
+        let job = HeldJob { row, lease: delivery.lease.clone(), lease_time: delivery.lease_time, until };
         self.remove(id);
         self.ends.insert((job.until, id));
         self.jobs.insert(id, job);
     }
 
-    pub fn get(&self, id: u64) -> Option<&Job> {
+    pub fn get(&self, id: u64) -> Option<&HeldJob> {
         self.jobs.get(&id)
     }
 

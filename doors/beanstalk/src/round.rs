@@ -17,7 +17,7 @@ use tracing::Span;
 
 use crate::answer::{Output, Word};
 use crate::door::{Door, millis};
-use crate::held::{Held, Job};
+use crate::held::{Held, HeldJob};
 use crate::input::Put;
 use crate::translate::{Deed, tell, word_for};
 use crate::tubes::Tube;
@@ -164,7 +164,7 @@ impl Round {
         self.slots.push(Slot::Do(Deed::Put(tube), handle.scheduling(task)));
     }
 
-    pub fn delete(&mut self, id: u64, held: Option<&Job>) {
+    pub fn delete(&mut self, id: u64, held: Option<&HeldJob>) {
         self.slots.push(match held {
             Some(job) => {
                 Slot::Do(Deed::Delete(id), Command::Remove { row: job.row.clone(), token: Some(job.lease.token) })
@@ -173,21 +173,21 @@ impl Round {
         });
     }
 
-    pub fn release(&mut self, id: u64, held: Option<&Job>, pri: u32, delay: Millis) {
-        let release = |job: &Job| {
+    pub fn release(&mut self, id: u64, held: Option<&HeldJob>, pri: u32, delay: Millis) {
+        let release = |job: &HeldJob| {
             let (lease, back) = (job.lease.clone(), Back::After(delay));
             Command::Release { lease, back, priority: Some(pri), note: None }
         };
         self.settle(Deed::Release(id), held.map(release));
     }
 
-    pub fn bury(&mut self, id: u64, held: Option<&Job>, pri: u32) {
-        let reject = |job: &Job| Command::Reject { lease: job.lease.clone(), note: None, priority: Some(pri) };
+    pub fn bury(&mut self, id: u64, held: Option<&HeldJob>, pri: u32) {
+        let reject = |job: &HeldJob| Command::Reject { lease: job.lease.clone(), note: None, priority: Some(pri) };
         self.settle(Deed::Bury(id), held.map(reject));
     }
 
-    pub fn touch(&mut self, id: u64, held: Option<&Job>) {
-        let extend = |job: &Job| Command::Extend { lease: job.lease.clone(), by: None };
+    pub fn touch(&mut self, id: u64, held: Option<&HeldJob>) {
+        let extend = |job: &HeldJob| Command::Extend { lease: job.lease.clone(), by: None };
         self.settle(Deed::Touch(id), held.map(extend));
     }
 

@@ -184,31 +184,31 @@ struct Only {
 
 /// What a sweep does.
 #[derive(Clone, Copy, Debug)]
-enum Sweep {
+enum Bulk {
     ReplayDead,
     PurgeDead,
     ReplayHistory,
 }
 
-impl Sweep {
+impl Bulk {
     async fn send(self, session: &Session, selection: Selection) -> Result<Swept, Failure> {
         Ok(match self {
-            Sweep::ReplayDead => session.client.replay_dead(selection).await?,
-            Sweep::PurgeDead => session.client.purge_dead(selection).await?,
-            Sweep::ReplayHistory => session.client.replay_history(selection).await?,
+            Bulk::ReplayDead => session.client.replay_dead(selection).await?,
+            Bulk::PurgeDead => session.client.purge_dead(selection).await?,
+            Bulk::ReplayHistory => session.client.replay_history(selection).await?,
         })
     }
 
     fn one(self) -> &'static str {
-        if matches!(self, Sweep::ReplayHistory) { "finished task" } else { "dead letter" }
+        if matches!(self, Bulk::ReplayHistory) { "finished task" } else { "dead letter" }
     }
 
     fn verb(self) -> &'static str {
-        if matches!(self, Sweep::PurgeDead) { "purge" } else { "replay" }
+        if matches!(self, Bulk::PurgeDead) { "purge" } else { "replay" }
     }
 
     fn done(self) -> &'static str {
-        if matches!(self, Sweep::PurgeDead) { "purged" } else { "replayed" }
+        if matches!(self, Bulk::PurgeDead) { "purged" } else { "replayed" }
     }
 
     /// Counts first, asks, then does it.
@@ -236,8 +236,8 @@ impl Sweep {
 
     async fn run_one(self, topic: &str, id: &str, queue: Option<&str>, mut session: Session) -> Result<(), Failure> {
         let standing = match self {
-            Sweep::PurgeDead => session.client.purge(topic, id, queue).await.map(|()| None)?,
-            Sweep::ReplayDead | Sweep::ReplayHistory => Some(session.client.replay(topic, id, queue).await?),
+            Bulk::PurgeDead => session.client.purge(topic, id, queue).await.map(|()| None)?,
+            Bulk::ReplayDead | Bulk::ReplayHistory => Some(session.client.replay(topic, id, queue).await?),
         };
         let is_dead = matches!(standing, Some(Standing::Dead { .. }));
         let swept = Swept { matched: 1, changed: u64::from(!is_dead), too_late: 0, no_room: u64::from(is_dead) };
@@ -261,10 +261,10 @@ pub async fn dead(args: DeadArgs, session: Session) -> Result<(), Failure> {
             look::print(session, Source::Dead, list, &args.amount, "no dead letters").await
         }
         DeadCommand::Replay(DeadWhich { which, queue }) => {
-            Sweep::ReplayDead.run(&which, Only { queue, ending: None }, session).await
+            Bulk::ReplayDead.run(&which, Only { queue, ending: None }, session).await
         }
         DeadCommand::Purge(DeadWhich { which, queue }) => {
-            Sweep::PurgeDead.run(&which, Only { queue, ending: None }, session).await
+            Bulk::PurgeDead.run(&which, Only { queue, ending: None }, session).await
         }
     }
 }
@@ -378,7 +378,7 @@ pub async fn history(args: HistoryArgs, connection: &Connection) -> Result<(), F
                 return Err(Failure::usage("name a task (TOPIC ID), or a topic with --topic"));
             }
             let ending = ending.map(EndingName::choice);
-            Sweep::ReplayHistory.run(&which, Only { queue: None, ending }, connection.session()?).await
+            Bulk::ReplayHistory.run(&which, Only { queue: None, ending }, connection.session()?).await
         }
     }
 }

@@ -45,7 +45,7 @@ use punctual_core::{Clock, Millis, Name};
 
 pub use faults::{Fate, Faults};
 
-use shard::Shard;
+use shard::ShardRows;
 
 /// A store that keeps its rows in memory, in the order of their times.
 ///
@@ -60,9 +60,9 @@ pub struct MemoryStore {
 #[derive(Default)]
 struct Holdings {
     ownership: Ownership,
-    shards: BTreeMap<ShardId, Shard>,
+    shards: BTreeMap<ShardId, ShardRows>,
     /// While commits are held: the shards as a crash leaves them.
-    durable: Option<BTreeMap<ShardId, Shard>>,
+    durable: Option<BTreeMap<ShardId, ShardRows>>,
     /// How often the store has crashed; a commit belongs to the life in which it began.
     crashes: u64,
 }
@@ -117,7 +117,7 @@ impl MemoryStore {
 
     /// What `read` finds in a shard; nothing if the shard never had a row. A read sorts what it
     /// comes by, hence it is exclusive.
-    fn in_shard<T: Default>(&self, shard: ShardId, read: impl FnOnce(&mut Shard) -> T) -> Result<T, StoreError> {
+    fn in_shard<T: Default>(&self, shard: ShardId, read: impl FnOnce(&mut ShardRows) -> T) -> Result<T, StoreError> {
         Ok(self.reach()?.shards.get_mut(&shard).map(read).unwrap_or_default())
     }
 }

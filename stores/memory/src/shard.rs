@@ -23,7 +23,7 @@ use crate::numbers::Numbers;
 use crate::slab::{Slab, Slot};
 
 #[derive(Clone, Default)]
-pub(crate) struct Shard {
+pub(crate) struct ShardRows {
     rows: Slab,
     numbers: Numbers,
     /// The keys of the live, dead and finished rows.
@@ -34,7 +34,7 @@ pub(crate) struct Shard {
     tallies: BTreeMap<Tally, i64>,
 }
 
-impl Shard {
+impl ShardRows {
     pub(crate) fn apply(&mut self, changes: Vec<Change>, tallies: Vec<(Tally, i64)>) {
         for change in &changes {
             self.check(change);
@@ -67,20 +67,20 @@ impl Shard {
     }
 
     pub(crate) fn scan(&mut self, scan: &Scan) -> Vec<Row> {
-        let Shard { rows, tables, .. } = self;
+        let ShardRows { rows, tables, .. } = self;
         let in_time = index(tables, scan.table).range(scan.from, scan.until).map(|(_, slot)| &rows[slot]);
         let wanted = in_time.filter(|row| scan.topic.as_deref().is_none_or(|topic| row.key.topic() == topic));
         wanted.take(scan.limit).map(|row| copy(row, scan.bodies)).collect()
     }
 
     pub(crate) fn find(&mut self, find: &Find) -> Vec<Row> {
-        let Shard { rows, tables, .. } = self;
+        let ShardRows { rows, tables, .. } = self;
         let slots = index(tables, find.table).group(&find.group, find.from_seq).take(find.limit);
         slots.map(|(_, slot)| copy(&rows[slot], find.bodies)).collect()
     }
 
     pub(crate) fn scan_back(&mut self, back: &ScanBack) -> Vec<Row> {
-        let Shard { rows, tables, .. } = self;
+        let ShardRows { rows, tables, .. } = self;
         // Rows without a time are left out.
         let before = back.before.min(Position::start_of(Timestamp::NEVER));
         let in_time = index(tables, back.table).range_back(back.from, before).map(|(_, slot)| &rows[slot]);
@@ -89,7 +89,7 @@ impl Shard {
     }
 
     pub(crate) fn find_back(&mut self, back: &FindBack) -> Vec<Row> {
-        let Shard { rows, tables, .. } = self;
+        let ShardRows { rows, tables, .. } = self;
         let slots = index(tables, back.table).group_back(&back.group, back.before_seq).take(back.limit);
         slots.map(|(_, slot)| copy(&rows[slot], back.bodies)).collect()
     }

@@ -84,9 +84,9 @@ async fn watch(terminal: &mut DefaultTerminal, mut view: View, client: Client, e
                 None => break,
             },
             key = keys.recv() => match key {
-                Some(Key::Sort) => view.sort = view.sort.next(),
-                Some(Key::Redraw) => {}
-                Some(Key::Quit) | None => break,
+                Some(Press::Sort) => view.sort = view.sort.next(),
+                Some(Press::Redraw) => {}
+                Some(Press::Quit) | None => break,
             },
         }
     }
@@ -103,14 +103,14 @@ fn trouble(error: &Error) -> String {
 }
 
 /// What a key stands for.
-enum Key {
+enum Press {
     Quit,
     Sort,
     Redraw,
 }
 
 /// Reads the keyboard on a thread of its own, because reading blocks. In raw mode Ctrl-C is a key like any other.
-fn keys() -> mpsc::UnboundedReceiver<Key> {
+fn keys() -> mpsc::UnboundedReceiver<Press> {
     let (sender, receiver) = mpsc::unbounded_channel();
     std::thread::spawn(move || {
         while !sender.is_closed() {
@@ -122,12 +122,12 @@ fn keys() -> mpsc::UnboundedReceiver<Key> {
             let Ok(event) = event::read() else { break };
             let key = match event {
                 Event::Key(key) if key.kind != KeyEventKind::Release => match key.code {
-                    KeyCode::Char('q') | KeyCode::Esc => Key::Quit,
-                    KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => Key::Quit,
-                    KeyCode::Char('s') => Key::Sort,
+                    KeyCode::Char('q') | KeyCode::Esc => Press::Quit,
+                    KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => Press::Quit,
+                    KeyCode::Char('s') => Press::Sort,
                     _ => continue,
                 },
-                Event::Resize(..) => Key::Redraw,
+                Event::Resize(..) => Press::Redraw,
                 _ => continue,
             };
             if sender.send(key).is_err() {

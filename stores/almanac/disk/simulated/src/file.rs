@@ -11,26 +11,26 @@ use crate::{Call, SimulatedDisk};
 /// An open file; it goes on to have its bytes when it has lost its name.
 pub(crate) struct SimulatedFile {
     disk: SimulatedDisk,
-    node: u64,
+    inode: u64,
 }
 
 impl SimulatedFile {
-    pub(crate) fn open(disk: &SimulatedDisk, medium: &mut Medium, node: u64) -> Arc<dyn File> {
-        medium.node(node).open += 1;
-        Arc::new(SimulatedFile { disk: disk.clone(), node })
+    pub(crate) fn open(disk: &SimulatedDisk, medium: &mut Medium, inode: u64) -> Arc<dyn File> {
+        medium.inode(inode).open += 1;
+        Arc::new(SimulatedFile { disk: disk.clone(), inode })
     }
 
     /// The medium, and the name by which faults know the file.
     fn medium(&self) -> (MutexGuard<'_, Medium>, Arc<str>) {
         let mut medium = self.disk.medium();
-        let name = Arc::clone(&medium.node(self.node).name);
+        let name = Arc::clone(&medium.inode(self.inode).name);
         (medium, name)
     }
 }
 
 impl Drop for SimulatedFile {
     fn drop(&mut self) {
-        self.disk.medium().close(self.node);
+        self.disk.medium().close(self.inode);
     }
 }
 
@@ -38,13 +38,13 @@ impl File for SimulatedFile {
     fn len(&self) -> io::Result<u64> {
         let (mut medium, name) = self.medium();
         medium.enter(Call::Length, &name)?;
-        Ok(medium.node(self.node).visible.length())
+        Ok(medium.inode(self.inode).visible.length())
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         let (mut medium, name) = self.medium();
         medium.enter(Call::Read, &name)?;
-        if medium.node(self.node).visible.read(offset, buffer) {
+        if medium.inode(self.inode).visible.read(offset, buffer) {
             Ok(())
         } else {
             Err(io::Error::new(io::ErrorKind::UnexpectedEof, format!("{name} ends before what is read")))
@@ -54,7 +54,7 @@ impl File for SimulatedFile {
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         let (mut medium, name) = self.medium();
         match medium.enter(Call::Write, &name) {
-            Ok(()) => medium.write(self.node, offset, bytes),
+            Ok(()) => medium.write(self.inode, offset, bytes),
             Err(stop) => {
                 let written = match stop {
                     Stop::PowerGoes => bytes,
@@ -62,7 +62,7 @@ impl File for SimulatedFile {
                     Stop::Fault(_) => medium.some_first(bytes),
                 };
                 // The call has failed already, however this goes.
-                let _ = medium.write(self.node, offset, written);
+                let _ = medium.write(self.inode, offset, written);
                 Err(stop.into())
             }
         }
@@ -70,13 +70,13 @@ impl File for SimulatedFile {
 
     fn allocate(&self, length: u64) -> io::Result<()> {
         let (mut medium, name) = self.medium();
-        medium.perform(Call::Allocate, &name, |medium| medium.allocate(self.node, length))
+        medium.perform(Call::Allocate, &name, |medium| medium.allocate(self.inode, length))
     }
 
     fn punch(&self, offset: u64, length: u64) -> io::Result<()> {
         let (mut medium, name) = self.medium();
         medium.perform(Call::Punch, &name, |medium| {
-            medium.punch(self.node, offset, length);
+            medium.punch(self.inode, offset, length);
             Ok(())
         })
     }
@@ -85,12 +85,12 @@ impl File for SimulatedFile {
         let (mut medium, name) = self.medium();
         match medium.enter(Call::Sync, &name) {
             Ok(()) => {
-                medium.sync(self.node);
+                medium.sync(self.inode);
                 Ok(())
             }
             Err(stop) => {
                 if matches!(stop, Stop::Fault(_)) {
-                    medium.fail_sync(self.node);
+                    medium.fail_sync(self.inode);
                 }
                 Err(stop.into())
             }

@@ -101,8 +101,8 @@ impl SimulatedDisk {
     /// What the process sees in a file; no call, so it is not counted and never fails.
     pub fn read(&self, name: &str) -> Option<Vec<u8>> {
         let medium = self.medium();
-        let node = medium.names.get(name)?;
-        Some(medium.nodes[node].visible.bytes())
+        let inode = medium.names.get(name)?;
+        Some(medium.inodes[inode].visible.bytes())
     }
 
     /// Flips one of the eight bits of a byte, seen and durable.
@@ -111,10 +111,10 @@ impl SimulatedDisk {
     /// If there is no such byte.
     pub fn flip(&self, name: &str, offset: u64, bit: u8) {
         let mut medium = self.medium();
-        let node = medium.find(name).expect("a bit is flipped in a file that is there");
-        let node = medium.node(node);
-        assert!(offset < node.visible.length() && bit < 8, "there is no bit {bit} of byte {offset} in {name}");
-        node.flip(offset, bit);
+        let inode = medium.find(name).expect("a bit is flipped in a file that is there");
+        let inode = medium.inode(inode);
+        assert!(offset < inode.visible.length() && bit < 8, "there is no bit {bit} of byte {offset} in {name}");
+        inode.flip(offset, bit);
     }
 
     /// Gives a file these bytes, durably; makes it if it is not there.

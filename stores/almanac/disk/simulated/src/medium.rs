@@ -18,7 +18,7 @@ const LONGEST: u64 = 1 << 36;
 
 /// A file by whatever name.
 #[derive(Clone, Debug)]
-pub(crate) struct Node {
+pub(crate) struct Inode {
     /// The name that it has, or had last.
     pub(crate) name: Arc<str>,
     pub(crate) visible: Image,
@@ -34,7 +34,7 @@ pub(crate) struct Node {
 /// Something that happened to names.
 #[derive(Clone, Debug)]
 enum Naming {
-    Create { name: Arc<str>, node: u64 },
+    Create { name: Arc<str>, inode: u64 },
     Rename { from: Arc<str>, to: Arc<str> },
     Remove { name: Arc<str> },
 }
@@ -42,13 +42,13 @@ enum Naming {
 type Names = BTreeMap<Arc<str>, u64>;
 
 impl Naming {
-    /// Gives the node that has no name any more.
+    /// Gives the inode that has no name any more.
     fn apply(&self, names: &mut Names) -> Option<u64> {
         match self {
-            Naming::Create { name, node } => names.insert(Arc::clone(name), *node),
+            Naming::Create { name, inode } => names.insert(Arc::clone(name), *inode),
             Naming::Rename { from, to } => {
-                let node = names.remove(from)?;
-                names.insert(Arc::clone(to), node).filter(|replaced| *replaced != node)
+                let inode = names.remove(from)?;
+                names.insert(Arc::clone(to), inode).filter(|replaced| *replaced != inode)
             }
             Naming::Remove { name } => names.remove(name),
         }
@@ -76,8 +76,8 @@ impl From<Stop> for io::Error {
 
 #[derive(Debug)]
 pub(crate) struct Medium {
-    pub(crate) nodes: BTreeMap<u64, Node>,
-    next_node: u64,
+    pub(crate) inodes: BTreeMap<u64, Inode>,
+    next_inode: u64,
     pub(crate) names: Names,
     durable_names: Names,
     unsynced_names: Vec<Naming>,
@@ -97,8 +97,8 @@ pub(crate) struct Medium {
 impl Medium {
     pub(crate) fn new(seed: u64) -> Medium {
         Medium {
-            nodes: BTreeMap::new(),
-            next_node: 0,
+            inodes: BTreeMap::new(),
+            next_inode: 0,
             names: Names::new(),
             durable_names: Names::new(),
             unsynced_names: Vec::new(),
@@ -147,8 +147,8 @@ impl Medium {
         }
     }
 
-    pub(crate) fn node(&mut self, node: u64) -> &mut Node {
-        self.nodes.get_mut(&node).expect("a node stays while a name or an open file has it")
+    pub(crate) fn inode(&mut self, inode: u64) -> &mut Inode {
+        self.inodes.get_mut(&inode).expect("a inode stays while a name or an open file has it")
     }
 
     pub(crate) fn find(&self, name: &str) -> io::Result<u64> {
@@ -158,20 +158,20 @@ impl Medium {
 
     /// An empty file of this name.
     pub(crate) fn create(&mut self, name: &str) -> u64 {
-        if let Some(node) = self.names.get(name).copied() {
-            self.happen(node, Change::Empty);
-            return node;
+        if let Some(inode) = self.names.get(name).copied() {
+            self.happen(inode, Change::Empty);
+            return inode;
         }
         let name: Arc<str> = name.into();
-        let node = self.add(Node::new(Arc::clone(&name), Image::default()));
-        self.happen_to_names(Naming::Create { name, node });
-        node
+        let inode = self.add(Inode::new(Arc::clone(&name), Image::default()));
+        self.happen_to_names(Naming::Create { name, inode });
+        inode
     }
 
     pub(crate) fn rename(&mut self, from: &str, to: &str) -> io::Result<()> {
-        let node = self.find(from)?;
+        let inode = self.find(from)?;
         let to: Arc<str> = to.into();
-        self.node(node).name = Arc::clone(&to);
+        self.inode(inode).name = Arc::clone(&to);
         self.happen_to_names(Naming::Rename { from: from.into(), to });
         Ok(())
     }
@@ -186,54 +186,54 @@ impl Medium {
         for naming in std::mem::take(&mut self.unsynced_names) {
             naming.apply(&mut self.durable_names);
         }
-        self.forget_nodes();
+        self.forget_inodes();
     }
 
     /// Writes if there is room. If not, what was written first is there, as on a real disk.
-    pub(crate) fn write(&mut self, node: u64, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        let outcome = self.make_room(node, offset, bytes.len() as u64);
+    pub(crate) fn write(&mut self, inode: u64, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let outcome = self.make_room(inode, offset, bytes.len() as u64);
         let mut fitting = bytes;
         if let Err(error) = &outcome {
             if error.kind() != io::ErrorKind::StorageFull {
                 return outcome;
             }
             fitting = self.some_first(bytes);
-            while !fitting.is_empty() && self.make_room(node, offset, fitting.len() as u64).is_err() {
+            while !fitting.is_empty() && self.make_room(inode, offset, fitting.len() as u64).is_err() {
                 fitting = &fitting[..fitting.len() / 2];
             }
         }
         if !fitting.is_empty() {
-            self.happen(node, Change::Write { offset, bytes: fitting.to_vec() });
+            self.happen(inode, Change::Write { offset, bytes: fitting.to_vec() });
         }
         outcome
     }
 
-    pub(crate) fn allocate(&mut self, node: u64, length: u64) -> io::Result<()> {
-        self.make_room(node, 0, length)?;
-        self.happen(node, Change::Allocate { length });
+    pub(crate) fn allocate(&mut self, inode: u64, length: u64) -> io::Result<()> {
+        self.make_room(inode, 0, length)?;
+        self.happen(inode, Change::Allocate { length });
         Ok(())
     }
 
-    pub(crate) fn punch(&mut self, node: u64, offset: u64, length: u64) {
+    pub(crate) fn punch(&mut self, inode: u64, offset: u64, length: u64) {
         // Behind the end there is nothing to punch, now or when a crash has left a longer file.
-        let end = offset.saturating_add(length).min(self.node(node).visible.length());
+        let end = offset.saturating_add(length).min(self.inode(inode).visible.length());
         if offset < end {
-            self.happen(node, Change::Punch { offset, length: end - offset });
+            self.happen(inode, Change::Punch { offset, length: end - offset });
         }
     }
 
-    pub(crate) fn sync(&mut self, node: u64) {
-        let node = self.node(node);
-        for (_, change) in std::mem::take(&mut node.unsynced) {
-            change.apply(&mut node.durable);
+    pub(crate) fn sync(&mut self, inode: u64) {
+        let inode = self.inode(inode);
+        for (_, change) in std::mem::take(&mut inode.unsynced) {
+            change.apply(&mut inode.durable);
         }
     }
 
     /// After a failed write-back the system takes its pages for clean: what was lost is seen until
     /// the machine goes down, but no later sync writes it.
-    pub(crate) fn fail_sync(&mut self, node: u64) {
+    pub(crate) fn fail_sync(&mut self, inode: u64) {
         let mut chance = self.chance.clone();
-        self.node(node).unsynced.retain(|_| chance.happens(1, 2));
+        self.inode(inode).unsynced.retain(|_| chance.happens(1, 2));
         self.chance = chance;
     }
 
@@ -243,51 +243,51 @@ impl Medium {
     }
 
     pub(crate) fn used(&self) -> u64 {
-        self.nodes.values().filter(|node| node.named || node.open > 0).map(|node| node.visible.room()).sum()
+        self.inodes.values().filter(|inode| inode.named || inode.open > 0).map(|inode| inode.visible.room()).sum()
     }
 
     /// An open file is closed.
-    pub(crate) fn close(&mut self, node: u64) {
-        let node = self.node(node);
-        node.open -= 1;
-        if node.open == 0 && !node.named {
-            self.forget_nodes();
+    pub(crate) fn close(&mut self, inode: u64) {
+        let inode = self.inode(inode);
+        inode.open -= 1;
+        if inode.open == 0 && !inode.named {
+            self.forget_inodes();
         }
     }
 
     /// Puts a file there with these bytes, as if it had always been.
     pub(crate) fn place(&mut self, name: &str, bytes: &[u8]) {
         let image = Image::of(bytes);
-        let node = match self.names.get(name) {
-            Some(node) => *node,
+        let inode = match self.names.get(name) {
+            Some(inode) => *inode,
             None => {
                 let name: Arc<str> = name.into();
-                let node = self.add(Node::new(Arc::clone(&name), Image::default()));
+                let inode = self.add(Inode::new(Arc::clone(&name), Image::default()));
                 // With all that is pending before it, or a pending removal would still take it.
-                self.happen_to_names(Naming::Create { name, node });
+                self.happen_to_names(Naming::Create { name, inode });
                 self.sync_names();
-                node
+                inode
             }
         };
-        let node = self.node(node);
-        node.visible = image.clone();
-        node.durable = image;
-        node.unsynced.clear();
+        let inode = self.inode(inode);
+        inode.visible = image.clone();
+        inode.durable = image;
+        inode.unsynced.clear();
     }
 
     /// All that the system knows, without the process: nothing is open or locked.
     pub(crate) fn without_process(&self) -> Medium {
         let mut copy = Medium::new(0);
         copy.limit = self.limit;
-        copy.next_node = self.next_node;
+        copy.next_inode = self.next_inode;
         copy.moment = self.moment;
-        copy.nodes = self.nodes.clone();
-        copy.nodes.values_mut().for_each(|node| node.open = 0);
+        copy.inodes = self.inodes.clone();
+        copy.inodes.values_mut().for_each(|inode| inode.open = 0);
         copy.names = self.names.clone();
         copy.durable_names = self.durable_names.clone();
         copy.unsynced_names = self.unsynced_names.clone();
         copy.chance = self.chance.clone();
-        copy.forget_nodes();
+        copy.forget_inodes();
         copy
     }
 
@@ -306,18 +306,18 @@ impl Medium {
         for naming in &self.unsynced_names[..kept as usize] {
             naming.apply(&mut names);
         }
-        let survivors = || names.values().filter_map(|node| self.nodes.get(node));
+        let survivors = || names.values().filter_map(|inode| self.inodes.get(inode));
         let mut moments: Vec<u64> =
-            survivors().flat_map(|node| node.unsynced.iter().map(|(moment, _)| *moment)).collect();
+            survivors().flat_map(|inode| inode.unsynced.iter().map(|(moment, _)| *moment)).collect();
         moments.sort_unstable();
         let survival = Survival::draw(&moments, &mut chance);
-        for (name, node) in &names {
-            let node = &self.nodes[node];
-            let mut image = node.durable.clone();
-            for (moment, change) in &node.unsynced {
+        for (name, inode) in &names {
+            let inode = &self.inodes[inode];
+            let mut image = inode.durable.clone();
+            for (moment, change) in &inode.unsynced {
                 survival.apply(change, *moment, &mut image, &mut chance);
             }
-            let number = after.add(Node::new(Arc::clone(name), image));
+            let number = after.add(Inode::new(Arc::clone(name), image));
             after.names.insert(Arc::clone(name), number);
         }
         after.durable_names = after.names.clone();
@@ -325,33 +325,33 @@ impl Medium {
         after
     }
 
-    fn add(&mut self, node: Node) -> u64 {
-        let number = self.next_node;
-        self.next_node += 1;
-        self.nodes.insert(number, node);
+    fn add(&mut self, inode: Inode) -> u64 {
+        let number = self.next_inode;
+        self.next_inode += 1;
+        self.inodes.insert(number, inode);
         number
     }
 
-    fn happen(&mut self, node: u64, change: Change) {
+    fn happen(&mut self, inode: u64, change: Change) {
         self.moment += 1;
         let moment = self.moment;
-        let node = self.node(node);
-        change.apply(&mut node.visible);
-        node.unsynced.push((moment, change));
+        let inode = self.inode(inode);
+        change.apply(&mut inode.visible);
+        inode.unsynced.push((moment, change));
     }
 
     fn happen_to_names(&mut self, naming: Naming) {
         if let Some(nameless) = naming.apply(&mut self.names) {
-            self.node(nameless).named = false;
+            self.inode(nameless).named = false;
         }
         self.unsynced_names.push(naming);
     }
 
-    fn make_room(&mut self, node: u64, offset: u64, length: u64) -> io::Result<()> {
+    fn make_room(&mut self, inode: u64, offset: u64, length: u64) -> io::Result<()> {
         if offset.checked_add(length).is_none_or(|end| end > LONGEST) {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
-        let lacking = self.node(node).visible.lacking(offset, length);
+        let lacking = self.inode(inode).visible.lacking(offset, length);
         if self.limit < u64::MAX && lacking > 0 && self.used() + lacking > self.limit {
             return Err(io::ErrorKind::StorageFull.into());
         }
@@ -359,20 +359,20 @@ impl Medium {
     }
 
     /// Forgets files that no name leads to, now or after a crash, and that nobody has open.
-    fn forget_nodes(&mut self) {
+    fn forget_inodes(&mut self) {
         let created = self.unsynced_names.iter().filter_map(|naming| match naming {
-            Naming::Create { node, .. } => Some(*node),
+            Naming::Create { inode, .. } => Some(*inode),
             Naming::Rename { .. } | Naming::Remove { .. } => None,
         });
         let reachable: BTreeSet<u64> =
             self.names.values().chain(self.durable_names.values()).copied().chain(created).collect();
-        self.nodes.retain(|number, node| node.open > 0 || reachable.contains(number));
+        self.inodes.retain(|number, inode| inode.open > 0 || reachable.contains(number));
     }
 }
 
-impl Node {
-    fn new(name: Arc<str>, image: Image) -> Node {
-        Node { name, visible: image.clone(), durable: image, unsynced: Vec::new(), open: 0, named: true }
+impl Inode {
+    fn new(name: Arc<str>, image: Image) -> Inode {
+        Inode { name, visible: image.clone(), durable: image, unsynced: Vec::new(), open: 0, named: true }
     }
 
     /// Flips a bit wherever the byte is, or the next sync would bring it back unharmed.

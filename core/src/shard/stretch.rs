@@ -3,25 +3,25 @@
 use crate::store::{Find, Row, Scan, Table};
 
 #[derive(Debug)]
-pub(super) struct Page {
+pub(super) struct Stretch {
     pub reading: Reading,
     pub rows: Vec<Row>,
 }
 
-/// What a page shows.
+/// What a stretch shows.
 #[derive(Debug)]
 pub(super) enum Reading {
     Scan(Scan),
     Find(Find),
 }
 
-impl Page {
-    pub fn scan(scan: Scan) -> Page {
-        Page { reading: Reading::Scan(scan), rows: Vec::new() }
+impl Stretch {
+    pub fn scan(scan: Scan) -> Stretch {
+        Stretch { reading: Reading::Scan(scan), rows: Vec::new() }
     }
 
-    pub fn find(find: Find) -> Page {
-        Page { reading: Reading::Find(find), rows: Vec::new() }
+    pub fn find(find: Find) -> Stretch {
+        Stretch { reading: Reading::Find(find), rows: Vec::new() }
     }
 
     /// Whether there is nothing after it.
