@@ -1,8 +1,7 @@
 //! A layer that is being written into a run: it stays as it was, and beside it is noted which of its
 //! rows have changed or gone since.
 
-use punctual_core::Timestamp;
-use punctual_core::store::{Position, ShardId, Table};
+use punctual_core::store::{Index, Position, ShardId, Table};
 use roaring::RoaringBitmap;
 
 use super::{KeyText, Recent, SlotId, forget_key};
@@ -57,30 +56,9 @@ impl Frozen {
         forget_key(&mut self.layer.keys, hash, slot);
     }
 
-    /// The rows of a table that are still here, in time order.
-    pub fn range(
-        &mut self,
-        shard: ShardId,
-        table: Table,
-        from: Position,
-        until: Timestamp,
-    ) -> impl Iterator<Item = (Position, SlotId)> {
-        let Frozen { layer, gone, .. } = self;
-        let index = layer.order.get_mut(&(shard, table)).into_iter();
-        index.flat_map(move |index| index.range(from, until)).filter(|(_, slot)| !gone.contains(*slot))
-    }
-
-    /// The same against time order, from a time on and before a position.
-    pub fn range_back(
-        &mut self,
-        shard: ShardId,
-        table: Table,
-        from: Timestamp,
-        before: Position,
-    ) -> impl Iterator<Item = (Position, SlotId)> {
-        let Frozen { layer, gone, .. } = self;
-        let index = layer.order.get_mut(&(shard, table)).into_iter();
-        index.flat_map(move |index| index.range_back(from, before)).filter(|(_, slot)| !gone.contains(*slot))
+    /// The rows of a table as they were, in time order and by group, and the slots of those that have gone since.
+    pub fn table(&mut self, shard: ShardId, table: Table) -> Option<(&mut Index<SlotId>, &RoaringBitmap)> {
+        Some((self.layer.order.get_mut(&(shard, table))?, &self.gone))
     }
 
     /// The row at exactly this position.
@@ -93,32 +71,6 @@ impl Frozen {
     pub fn number(&mut self, shard: ShardId, table: Table, seq: u64) -> Option<SlotId> {
         let slot = self.layer.order.get_mut(&(shard, table))?.number(seq)?;
         (!self.gone.contains(slot)).then_some(slot)
-    }
-
-    /// The rows of a group that are still here, by their numbers.
-    pub fn group(
-        &self,
-        shard: ShardId,
-        table: Table,
-        group: &str,
-        from_seq: u64,
-    ) -> impl Iterator<Item = (u64, SlotId)> {
-        let index = self.layer.order.get(&(shard, table)).into_iter();
-        let members = index.flat_map(move |index| index.group(group, from_seq));
-        members.filter(|(_, slot)| !self.gone.contains(*slot))
-    }
-
-    /// The same before a number, the greatest first.
-    pub fn group_back(
-        &self,
-        shard: ShardId,
-        table: Table,
-        group: &str,
-        before_seq: u64,
-    ) -> impl Iterator<Item = (u64, SlotId)> {
-        let index = self.layer.order.get(&(shard, table)).into_iter();
-        let members = index.flat_map(move |index| index.group_back(group, before_seq));
-        members.filter(|(_, slot)| !self.gone.contains(*slot))
     }
 
     /// The tables that have rows, in order.
