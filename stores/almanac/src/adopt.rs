@@ -28,12 +28,14 @@ pub(crate) fn adopt(
     tallies: Arc<Tallies>,
 ) -> (Vec<(u16, Shelved)>, Option<Frozen>) {
     let place = enter_keys(holdings, merged);
+    // The one moment: whoever has the lock before sees the old places, whoever has it after sees the new one.
     let mut holdings = lock(holdings);
     let frozen = holdings.frozen.take();
     let replaced = plan.runs.iter().filter(|run| merged.replaces(run));
     let retired: Vec<(u16, Shelved)> =
         replaced.filter_map(|(old, _)| Some((*old, holdings.shelf.take(*old)?))).collect();
     if let (Some(place), Some(run)) = (place, &merged.run) {
+        // The run is what there was at the freeze. What has happened since to its rows is made up for here.
         let shelved = Shelved { run: Arc::clone(run), deaths: Arc::default() };
         holdings.shelf.put(place, shelved);
         carry_deaths_over(&mut holdings, plan, merged, place, frozen.as_ref(), &retired);
@@ -90,9 +92,11 @@ fn carry_deaths_over(
         let now = retired.iter().find(|(place, _)| place == old).map(|(_, now)| &now.deaths);
         let then = plan.runs.iter().find(|(place, _)| place == old).map(|(_, then)| &then.deaths);
         if let (Some(now), Some(then)) = (now, then) {
+            // What was dead at the freeze was not carried over.
             dead.extend((&**now - &**then).iter().map(|ordinal| ordinals[ordinal as usize]));
         }
     }
+    // A death takes the key out of the index, too, and only this list knows the rows' hashes: one pass for all of them.
     if !dead.is_empty() {
         for (hash, ordinal) in merged.keys.iter().filter(|(_, ordinal)| dead.contains(*ordinal)) {
             holdings.shelf.kill(*hash, Address { run: place, ordinal: *ordinal });

@@ -216,6 +216,7 @@ impl Holdings {
             }
             Stand::Run(address) => {
                 self.shelf.kill(hash, address);
+                // The body stays there and is not read: it is copied when the row moves to a run again.
                 self.active.insert(shard, hash, row, &[], Body::Borrowed(address));
             }
         }

@@ -1,28 +1,20 @@
-//! The keeper: what is done beside the commits. It keeps free segments ready, merges recent rows into
-//! runs, replaces the manifest, gives back what is not needed any more.
-//!
-//! Each step can fail and be made again, because nothing that counts is given up before the next
-//! manifest is durable.
+//! The keeper: what is done beside the commits. It keeps free segments ready, sees to it that recent rows become
+//! runs (`checkpoint.rs`), and gives back what is not needed any more.
 
 use std::collections::BTreeMap;
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use punctual_core::store::{Position, StoreError};
 
-use crate::adopt::{adopt, forget_keys};
-use crate::almanac::{Shared, Vigil};
-use crate::error::is_no_room;
-use crate::journal::{AppendError, Journal, SegmentFile};
+use crate::checkpoint::Checkpoint;
+use crate::journal::{AppendError, Journal};
 use crate::lock::lock;
-use crate::manifest::{Manifest, Tallies};
-use crate::merge::{MergeError, Merged, Merger, Plan};
-use crate::recent::{Frozen, Recent};
 use crate::retell::dead_bytes;
 use crate::room::{need_of, no_room_for_run};
-use crate::run::file_name;
 use crate::setback::Setback;
+use crate::shared::{Shared, Vigil};
 use crate::shelf::Shelved;
 
 /// How often recent rows are told again at most before the keeper looks around.
@@ -38,9 +30,9 @@ const PUNCH: u64 = 1 << 20;
 /// What the keeper remembers from one round to the next.
 pub(crate) struct Keeper {
     /// A layer that was frozen and is not in the manifest yet.
-    open: Option<Checkpoint>,
+    pub open: Option<Checkpoint>,
     /// The number of the next run.
-    next_run: u64,
+    pub next_run: u64,
     /// By run and first block of a table: up to which block the room was given back.
     given_back: BTreeMap<(u64, usize), usize>,
     /// How many bytes of rows in runs were dead in the manifest after which room was last given back.
@@ -50,11 +42,6 @@ pub(crate) struct Keeper {
 impl Keeper {
     pub fn starting_with(next_run: u64) -> Keeper {
         Keeper { open: None, next_run, given_back: BTreeMap::new(), dead_bytes: 0 }
-    }
-
-    /// The number of the next run.
-    pub fn next_run(&self) -> u64 {
-        self.next_run
     }
 
     /// Gives the room of dead rows back to the disk, at the beginning of each table of each run:
@@ -79,14 +66,6 @@ impl Keeper {
             }
         }
     }
-}
-
-/// A checkpoint on its way.
-struct Checkpoint {
-    plan: Plan,
-    /// The manifest as it is to be; the new run is still missing from it.
-    manifest: Manifest,
-    merged: Option<Merged>,
 }
 
 impl Shared {
@@ -139,6 +118,7 @@ impl Shared {
         let mut keeper = lock(&self.keeper);
         let _vigil = Vigil(self);
         self.check()?;
+        // A freeze syncs with the journal held. Most of that is done here, while commits go on.
         self.sync_journal()?;
         let reached = lock(&self.journal).reached();
         self.note_reach(reached);
@@ -161,6 +141,8 @@ impl Shared {
         Ok(round.merged?)
     }
 
+    /// Free segments come first, since commits need them at once and merging may take seconds; and again at the end,
+    /// since commits have taken some meanwhile.
     fn round(&self, keeper: &mut Keeper, forced: bool) -> Round {
         self.look_for_room();
         let refilled = self.refill();
@@ -179,6 +161,7 @@ impl Shared {
                 keeper.open = Some(self.freeze(keeper.next_run)?);
             }
             let finished = self.finish(keeper);
+            // Commits that are held back wait for this, not until there is nothing more to do.
             self.calm.notify_all();
             if finished.is_err() || forced {
                 return finished;
@@ -230,118 +213,6 @@ impl Shared {
         self.recent_bytes.load(Ordering::Relaxed) >= self.config.recent() || journal.bytes() >= self.config.journal
     }
 
-    /// Freezes the active layer: from here on, what is committed belongs to the next one.
-    fn freeze(&self, next_run: u64) -> Result<Checkpoint, Setback> {
-        let mut journal = lock(&self.journal);
-        journal.close().map_err(|error| self.append_failed(error))?;
-        let mut holdings = lock(&self.holdings);
-        let next = holdings.spare.take().unwrap_or_else(|| Recent::new(self.config.telling()));
-        let frozen = Frozen::new(std::mem::replace(&mut holdings.active, next));
-        let rows = Arc::clone(frozen.layer().rows());
-        self.recent_bytes.store(0, Ordering::Relaxed);
-        holdings.frozen = Some(frozen);
-        let runs = holdings.shelf.as_it_is();
-        let manifest = Manifest {
-            sequence: journal.written(),
-            first_segment: journal.number() + 1,
-            next_run: next_run + 1,
-            runs: Vec::new(),
-            fences: holdings.fences.iter().map(|(shard, fence)| (*shard, *fence)).collect(),
-            tallies: Arc::clone(&holdings.tallies),
-            has_reach: self.has_reach(),
-        };
-        let plan = Plan { rows, runs, full_size: self.config.recent() as u64, carries: true };
-        Ok(Checkpoint { plan, manifest, merged: None })
-    }
-
-    /// Brings the open checkpoint to its end.
-    fn finish(&self, keeper: &mut Keeper) -> Result<(), Setback> {
-        let checkpoint = keeper.open.as_mut().expect("the caller has opened one");
-        if checkpoint.merged.is_none() {
-            checkpoint.plan.carries = self.make_room_for(&checkpoint.plan)?;
-            let merger =
-                Merger { disk: &*self.disk, holdings: &self.holdings, blocks: &self.blocks, closing: &self.closing };
-            let merged = merger.merge(&checkpoint.plan, keeper.next_run).map_err(merge_failed)?;
-            checkpoint.complete(&merged);
-            checkpoint.merged = Some(merged);
-        }
-        self.replace_manifest(&checkpoint.manifest, || lock(&self.journal).give_up_free())?;
-        keeper.next_run += 1;
-        let Checkpoint { plan, manifest, merged } = keeper.open.take().expect("it was just there");
-        let merged = merged.expect("it was just merged");
-        let (retired, frozen) = adopt(&self.holdings, &plan, &merged, manifest.tallies);
-        // What is large is dropped without a lock, and the layer's memory is used again.
-        drop(merged);
-        let Plan { rows, runs, .. } = plan;
-        drop(rows);
-        let spare = frozen.and_then(|frozen| frozen.emptied(self.config.recent()));
-        let mut holdings = lock(&self.holdings);
-        holdings.spare = spare;
-        self.to_tell.store(holdings.to_tell(), Ordering::Relaxed);
-        drop(holdings);
-        self.retire(&retired);
-        let surplus = lock(&self.journal).release(manifest.first_segment, self.worth_keeping());
-        self.remove_segments(surplus);
-        keeper.give_back(runs, &retired);
-        Ok(())
-    }
-
-    /// Lets an unfinished checkpoint go: what it was to merge will be recent again.
-    pub fn abandon_checkpoint(&self, keeper: &mut Keeper) {
-        if let Some(Checkpoint { merged: Some(_), .. }) = keeper.open.take() {
-            // If it cannot be removed now, the next opening does it.
-            _ = self.disk.remove(&file_name(keeper.next_run));
-        }
-    }
-
-    /// Removes runs that the manifest does not name any more.
-    pub fn retire(&self, retired: &[(u16, Shelved)]) {
-        for (place, run) in retired {
-            // Entries that cannot be found again stay, and the place with them: they are passed over.
-            _ = forget_keys(&self.holdings, *place, run);
-            self.blocks.forget(run.run.number());
-            // What cannot be removed now is removed at the next opening.
-            _ = self.disk.remove(&file_name(run.run.number()));
-        }
-    }
-
-    pub fn remove_segments(&self, surplus: Vec<SegmentFile>) {
-        for segment in surplus {
-            _ = self.disk.remove(&segment.name);
-        }
-    }
-
-    /// Makes the manifest the one that counts. Without room for it, it is written over a free segment.
-    pub fn replace_manifest(
-        &self,
-        manifest: &Manifest,
-        mut free: impl FnMut() -> Option<SegmentFile>,
-    ) -> Result<(), Setback> {
-        let failed = || Setback::io("the manifest could not be replaced");
-        // The new run's name is durable before the manifest names it.
-        self.disk.sync().map_err(failed())?;
-        let mut stored = manifest.store(&*self.disk);
-        if stored.as_ref().is_err_and(is_no_room) {
-            let length = manifest.length();
-            if length <= self.config.segment
-                && let Some(segment) = free()
-            {
-                stored = manifest.store_over(&*self.disk, &segment.name);
-            } else {
-                // It is longer than a segment: the room of several is given up for it.
-                let segments = (0..length.div_ceil(self.config.segment)).map_while(|_| free()).collect();
-                self.remove_segments(segments);
-                stored = manifest.store(&*self.disk);
-            }
-        }
-        stored.map_err(failed())?;
-        self.manifest_bytes.store(manifest.length(), Ordering::Relaxed);
-        // From here on, either manifest may be the one that is found after a crash. Both are right,
-        // but without this sync it is not known when the old one's files may go.
-        let synced = self.disk.sync();
-        synced.map_err(|error| Setback::Store(self.poison(format!("the directory could not be synced: {error}"))))
-    }
-
     pub fn append_failed(&self, error: AppendError) -> StoreError {
         match error {
             AppendError::Full(error) => self.not_appended(Setback::NoRoom(format!("the journal has no room: {error}"))),
@@ -377,32 +248,6 @@ impl Quiet {
         }
         self.rounds += 1;
         self.rounds >= QUIET_ROUNDS
-    }
-}
-
-impl Checkpoint {
-    /// Enters what was merged into the manifest.
-    fn complete(&mut self, merged: &Merged) {
-        self.manifest.runs =
-            self.plan.runs.iter().filter(|run| !merged.replaces(run)).map(|(_, run)| run.entry()).collect();
-        if let Some(run) = &merged.run {
-            let run = Shelved { run: Arc::clone(run), deaths: Arc::default() };
-            self.manifest.runs.push(run.entry());
-        }
-        let mut tallies: Tallies = (*self.manifest.tallies).clone();
-        for (tally, delta) in self.plan.rows.tallies() {
-            *tallies.entry(tally.clone()).or_insert(0) += delta;
-        }
-        tallies.retain(|_, count| *count != 0);
-        self.manifest.tallies = Arc::new(tallies);
-    }
-}
-
-fn merge_failed(error: MergeError) -> Setback {
-    match error {
-        MergeError::Read(error) => Setback::Store(error.into()),
-        MergeError::Write(error) => Setback::io("a run could not be written")(error),
-        MergeError::Closing => Setback::Store(StoreError::Unavailable(error.to_string())),
     }
 }
 

@@ -28,6 +28,7 @@ mod adopt;
 mod almanac;
 mod backup;
 mod blocks;
+mod checkpoint;
 mod config;
 mod error;
 mod holdings;
@@ -47,6 +48,7 @@ mod room;
 mod row;
 mod run;
 mod setback;
+mod shared;
 mod shelf;
 mod weight;
 

@@ -102,6 +102,8 @@ impl Merger<'_> {
             borrowed: HashMap::default(),
         };
         let mut writer = None;
+        // All sources are in order already, so the run is written in one pass from front to back, and next to nothing
+        // of it is held in memory.
         for (shard, table) in self.tables(&carried) {
             let mut frozen = FrozenRows::new(self.holdings, &plan.rows, shard, table);
             let mut old: Vec<OldRows<'_>> =
@@ -118,6 +120,7 @@ impl Merger<'_> {
                 let Some((_, source)) = next else { break };
                 let writer = match &mut writer {
                     Some(writer) => writer,
+                    // Not before the first row: if nothing lives, there is no run.
                     None => writer.insert(RunWriter::create(self.disk, number)?),
                 };
                 match source {
@@ -128,6 +131,7 @@ impl Merger<'_> {
                         old[index].advance();
                     }
                 }
+                // Nothing is lost by giving up: the journal still has all of it.
                 if self.closing.load(Ordering::Relaxed) {
                     return Err(MergeError::Closing);
                 }
@@ -152,6 +156,7 @@ impl Merger<'_> {
         let ordinal = match body {
             Body::Here => writer.push(shard, row, &[])?,
             Body::Borrowed(address) => {
+                // The body comes along, so that a run that lends does not have to stay for ever.
                 let (_, lender) = plan.runs.iter().find(|(place, _)| *place == address.run).expect(LENDER);
                 let (block, index) = self.blocks.load_row(&lender.run, address.ordinal)?;
                 let ordinal = writer.push(shard, row, block.row(index).body())?;
@@ -192,6 +197,8 @@ impl Plan {
             .filter(|(_, run)| run.1.living() > 0)
             .collect();
         by_size.sort_by_key(|(size, (place, _))| (*size, *place));
+        // From the smallest on, like the digits of a counter: a run is taken up when what comes together below it has
+        // grown as large, so each time a row is carried over it stands in a run at least twice the size.
         let mut rows = self.rows.slots() as u64;
         let mut smaller = self.rows.bytes() as u64;
         let mut room = 2 * self.full_size;

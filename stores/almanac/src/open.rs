@@ -12,7 +12,6 @@ use punctual_core::store::Ownership;
 use punctual_disk::Disk;
 use roaring::RoaringBitmap;
 
-use crate::almanac::{Shared, Signals};
 use crate::blocks::Blocks;
 use crate::config::Config;
 use crate::error::{Damage, OpenError, is_no_room};
@@ -23,6 +22,7 @@ use crate::keys::Keys;
 use crate::manifest::{self, Manifest};
 use crate::payload::counts_after;
 use crate::run::{self, Run};
+use crate::shared::{Shared, Signals};
 use crate::shelf::{Shelf, Shelved};
 
 /// The file that keeps other processes out.

@@ -112,6 +112,11 @@ fn write_place(Place { table, key, position, group }: &Place, to: &mut Vec<u8>) 
     Parts { table: *table, key, position: *position, group: group.as_ref(), state: &[], body: &[] }.write(to);
 }
 
+/// What a tally has beside its name.
+pub(crate) const TALLY_HEAD: u64 = 18;
+/// What a batch has beside its changes and tallies.
+pub(crate) const BATCH_HEAD: u64 = 11;
+
 /// Appends a tally with what is added to it.
 pub(crate) fn write_tally(tally: &Tally, delta: i64, to: &mut Vec<u8>) {
     let name = tally.name.as_ref().map_or("", Name::as_str);

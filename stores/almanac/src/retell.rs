@@ -18,16 +18,16 @@ use punctual_core::store::{Position, ShardId, StoreError, Table};
 use roaring::RoaringBitmap;
 
 use crate::address::Address;
-use crate::almanac::Shared;
 use crate::config::Config;
 use crate::holdings::Holdings;
 use crate::journal::{Journal, SEGMENT_HEAD};
 use crate::keeper::Keeper;
 use crate::lock::lock;
-use crate::manifest::{Manifest, Tallies};
+use crate::manifest::Manifest;
 use crate::payload::{write_changes, write_insert, write_retelling, write_update};
 use crate::recent::{Body, Rows, SlotId};
 use crate::setback::Setback;
+use crate::shared::Shared;
 use crate::shelf::Shelved;
 
 /// The longest record of a retelling, unless one row is longer: a sixteenth of a segment, but not more than this.
@@ -69,6 +69,7 @@ impl Shared {
     pub fn retell_if(&self, keeper: &mut Keeper, least: usize) -> Result<(), Setback> {
         let mut journal = lock(&self.journal);
         self.check()?;
+        // A frozen layer would have to stay as it is, and its rows are among those to be told.
         self.abandon_checkpoint(keeper);
         let (rows, runs, fences, tallies) = {
             let mut holdings = lock(&self.holdings);
@@ -80,6 +81,7 @@ impl Shared {
         };
         let slots = in_order(&rows);
         let taken = segments_taken(&rows, &slots, &self.config);
+        // It is known before the first byte whether it will fit: one that is cut short by a full disk has only cost room.
         if journal.free() < taken + self.for_manifest() || journal.used() < taken + least {
             return Err(Setback::NoRoom("too few segments of the journal are free, or would be".to_owned()));
         }
@@ -87,19 +89,20 @@ impl Shared {
         let (sequence, first_segment) = (journal.written(), journal.number() + 1);
         let runs = without_lenders(runs, borrowed_by(&rows, |_| true));
         let told = Teller { shared: self, journal: &mut journal, sequence }.tell(&rows, &slots, &runs);
-        let tallies = sum(&tallies, &rows);
+        let tallies = rows.added_to(&tallies);
         // Nobody else may hold the rows when the next commit comes.
         drop(rows);
         if let Err(setback) = told {
             self.take_back(&mut journal, sequence)?;
             return Err(setback);
         }
+        // The manifest will say that nothing before counts, so what takes its place must be on disk first.
         journal.sync().map_err(|error| self.poison(format!("the journal could not be synced: {error}")))?;
         let (idle, runs): (Vec<_>, Vec<_>) = runs.into_iter().partition(|(_, shelved)| shelved.living() == 0);
         let manifest = Manifest {
             sequence,
             first_segment,
-            next_run: keeper.next_run(),
+            next_run: keeper.next_run,
             runs: runs.iter().map(|(_, shelved)| shelved.entry()).collect(),
             fences,
             tallies: Arc::new(tallies),
@@ -287,15 +290,6 @@ fn without_lenders(mut runs: Vec<(u16, Shelved)>, borrowed: Borrowed) -> Vec<(u1
         }
     }
     runs
-}
-
-fn sum(before: &Tallies, rows: &Rows) -> Tallies {
-    let mut tallies = before.clone();
-    for (tally, delta) in rows.tallies() {
-        *tallies.entry(tally.clone()).or_insert(0) += delta;
-    }
-    tallies.retain(|_, count| *count != 0);
-    tallies
 }
 
 /// About how many bytes of rows in these runs are dead.

@@ -18,7 +18,6 @@ use std::sync::atomic::Ordering;
 
 use punctual_core::store::{Hardship, StoreError};
 
-use crate::almanac::Shared;
 use crate::config::Config;
 use crate::holdings::Holdings;
 use crate::journal::{Journal, SEGMENT_HEAD, SegmentFile};
@@ -27,6 +26,7 @@ use crate::merge::Plan;
 use crate::recent::{Body, Rows};
 use crate::retell::{RECORD_HEADS, longest_record};
 use crate::setback::Setback;
+use crate::shared::Shared;
 use crate::shelf::Shelved;
 use crate::weight::Weight;
 

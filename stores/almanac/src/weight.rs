@@ -8,6 +8,7 @@ use punctual_core::store::{Batch, Change, Key, Place, ShardId};
 
 use crate::blocks::Blocks;
 use crate::holdings::{Holdings, Stand};
+use crate::payload::{BATCH_HEAD, TALLY_HEAD};
 use crate::retell::CHANGE_HEAD;
 use crate::row::{HEAD, KeyText};
 
@@ -54,8 +55,8 @@ impl Holdings {
                 weight.growth += after.told as i64 - before.told as i64;
                 changed.insert(hash, after);
             }
-            let tally = |name: Option<&Name>| 18 + name.map_or(0, |name| name.len() as u64);
-            weight.bytes += batch.tallies.iter().map(|(of, _)| tally(of.name.as_ref())).sum::<u64>() + 11;
+            let tally = |name: Option<&Name>| TALLY_HEAD + name.map_or(0, |name| name.len() as u64);
+            weight.bytes += batch.tallies.iter().map(|(of, _)| tally(of.name.as_ref())).sum::<u64>() + BATCH_HEAD;
         }
         weight
     }

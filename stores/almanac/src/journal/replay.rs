@@ -165,6 +165,8 @@ impl Replay {
             // Records that the next segment begins anew were never confirmed.
             let next = self.segments.get(index + 1).map(|(head, _)| head.first);
             let mut offset = RECORDS;
+            // Each record says up to which one all was on disk when it was written. Those that no later one vouches for
+            // may be in the system's memory alone, and from now on callers are told of them.
             let mut unproven: VecDeque<(u64, usize)> = VecDeque::new();
             while let Some(record) = first_record(&bytes[offset..], head.salt)
                 && record.sequence == *last + 1

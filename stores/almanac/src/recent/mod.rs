@@ -22,6 +22,7 @@ use roaring::RoaringBitmap;
 pub(crate) use frozen::Frozen;
 
 use crate::address::Address;
+use crate::manifest::Tallies;
 use crate::retell::Telling;
 use crate::row::{KeyText, StoredRow};
 use arena::{Arena, Spot};
@@ -57,7 +58,7 @@ pub(crate) struct Rows {
     /// How many bytes telling them again takes at most.
     to_tell: u64,
     telling: Telling,
-    tallies: BTreeMap<(ShardId, Tally), i64>,
+    tallies: Tallies,
 }
 
 struct Slot {
@@ -253,8 +254,18 @@ impl Rows {
     }
 
     /// What is added to the tallies.
-    pub fn tallies(&self) -> &BTreeMap<(ShardId, Tally), i64> {
+    pub fn tallies(&self) -> &Tallies {
         &self.tallies
+    }
+
+    /// Tallies with this layer's added, those that become zero left out.
+    pub fn added_to(&self, before: &Tallies) -> Tallies {
+        let mut sums = before.clone();
+        for (tally, delta) in &self.tallies {
+            *sums.entry(tally.clone()).or_insert(0) += delta;
+        }
+        sums.retain(|_, count| *count != 0);
+        sums
     }
 
     /// About how many bytes of rows there are.
