@@ -15,7 +15,7 @@ use crate::clock::{EPOCH, Moment, TrueClock};
 use crate::commits::Commit;
 use crate::consumers::Consumers;
 use crate::demand::{Demand, Purpose};
-use crate::node::{Node, Reads};
+use crate::node::{Reads, SimulatedNode};
 use crate::profile::{Kind, Profile};
 use crate::record::Tag;
 use crate::say;
@@ -74,7 +74,7 @@ pub struct World {
     serial: u64,
     truth: TrueClock,
     pub(crate) store: FaultyStore,
-    pub(crate) nodes: Vec<Node>,
+    pub(crate) nodes: Vec<SimulatedNode>,
     pub(crate) commits: BTreeMap<u64, Commit>,
     pub(crate) calls: BTreeMap<Tag, Call>,
     pub(crate) next_tag: Tag,
@@ -114,7 +114,7 @@ impl World {
         say!(trace, "* {profile:?}");
         World {
             store: FaultyStore::new(truth.clone()),
-            nodes: (0..profile.nodes).map(Node::new).collect(),
+            nodes: (0..profile.nodes).map(SimulatedNode::new).collect(),
             acts_left: profile.acts,
             faults_left: profile.faults.0,
             workload,

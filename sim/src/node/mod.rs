@@ -23,7 +23,7 @@ pub const DOUBT: Moment = 30_000;
 const LOOK: Moment = 1_000;
 
 /// One server process.
-pub struct Node {
+pub struct SimulatedNode {
     /// Its number.
     pub index: usize,
     /// Its name.
@@ -115,10 +115,10 @@ pub struct Worked {
     pub confused: u64,
 }
 
-impl Node {
+impl SimulatedNode {
     /// A node that does not run yet.
-    pub fn new(index: usize) -> Node {
-        Node {
+    pub fn new(index: usize) -> SimulatedNode {
+        SimulatedNode {
             index,
             name: Name::new(format!("node-{index}")).expect("it is visible"),
             clock: NodeClock::new(),

@@ -8,7 +8,7 @@ use punctual_chance::Chance;
 use punctual_core::store::{Fence, ShardId, Store, StoreError};
 use punctual_core::{Board, Command, Fetched, Needs, Output, Reply, Request, Timestamp};
 
-use super::{Item, Node, Seat, Worked};
+use super::{Item, Seat, SimulatedNode, Worked};
 use crate::clock::{Moment, right_time};
 use crate::record::{StepRecord, Tag};
 
@@ -49,7 +49,7 @@ pub struct Reads<'a> {
     pub rng: &'a mut Chance,
 }
 
-impl Node {
+impl SimulatedNode {
     /// Begins a step with what waits for the shard.
     pub(super) fn begin_step(&mut self, shard: ShardId, moment: Moment, rng: &mut Chance) -> (UnderWay, Next) {
         let (clock, truth) = (self.believed.0, self.truth(moment));
