@@ -6,7 +6,7 @@ mod stage;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -164,11 +164,9 @@ fn a_task_can_be_followed_from_its_request_to_its_acknowledgement() {
 #[test]
 fn a_job_carries_its_trace_to_other_doors() {
     let (url, sent) = collector();
-    let server = Server::start_with(&["--trace-endpoint", &url, "--beanstalk-listen", "127.0.0.1:0"]);
-    let output = server.output();
-    let (_, address) = output.split_once("beanstalk://").unwrap_or_else(|| panic!("{output}"));
-    let address = address.split_whitespace().next().unwrap();
-    let mut client = std::net::TcpStream::connect(address).unwrap();
+    let mut server = Server::start_with(&["--trace-endpoint", &url, "--beanstalk-listen", "127.0.0.1:0"]);
+    let told = server.wait_for("listening on beanstalk://");
+    let mut client = TcpStream::connect(told.strip_prefix("listening on beanstalk://").unwrap()).unwrap();
     client.write_all(b"put 0 0 60 1\r\nx\r\n").unwrap();
     let reserved = server.post("/v1/reserve", &json!({ "queues": ["default"], "wait": "10s" })).expect(200).json();
     let [put, lease] = named(&sent, ["beanstalk put", "lease"]);
