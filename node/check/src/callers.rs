@@ -20,7 +20,7 @@ pub fn two_callers(config: NodeConfigOf) {
             }
         })
     });
-    callers.into_iter().for_each(|caller| _ = caller.join().unwrap());
+    callers.into_iter().for_each(|caller| caller.join().unwrap());
     let book = stage.book();
     stage.node.stop();
     assert!(["a1", "a2", "b1", "b2"].iter().all(|id| book.row(id).is_some()));
@@ -55,7 +55,7 @@ fn in_order(config: NodeConfigOf) {
             assert_eq!(book.table(id), Some(Table::History));
         })
     });
-    callers.into_iter().for_each(|caller| _ = caller.join().unwrap());
+    callers.into_iter().for_each(|caller| caller.join().unwrap());
 }
 
 #[test]

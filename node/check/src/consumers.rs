@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use punctual_core::store::Table;
-use punctual_core::{Millis, Timestamp};
+use punctual_core::{Millis, Task, Timestamp};
 use punctual_node::sync::checked::pass;
 use punctual_node::{Handle, NodeConfig, block_on};
 
 use crate::explore::always;
-use crate::stage::{CALLERS, NodeConfigOf, RUNNERS, SHARDS, Stage, give_up, next, schedule, task, until};
+use crate::stage::{
+    Awaited, CALLERS, NodeConfigOf, RUNNERS, SHARDS, Stage, give_up, name, next, schedule, task, until,
+};
 
 fn finish_next(handle: &Handle) -> String {
     let delivery = next(handle);
@@ -83,6 +85,34 @@ fn a_task_that_comes_due_when_its_consumer_gives_up_is_not_lost() {
 }
 
 #[test]
+fn a_consumer_whose_time_is_over_hears_so_although_no_shard_has_anything_to_do() {
+    always(|| {
+        let stage = Stage::new(CALLERS);
+        let consumer = Awaited::new(&stage, |handle| {
+            let deadline = handle.now().plus(Millis(10));
+            block_on(handle.reserve(until(deadline))).unwrap().len()
+        });
+        assert_eq!(consumer.end(), 0);
+    });
+}
+
+/// Of two who do not wait one gets the task, and the other hears that there is nothing.
+fn at_once(config: NodeConfigOf) {
+    let stage = Stage::new(config);
+    schedule(&stage.handle, "a").unwrap();
+    let consumers =
+        [(); 2].map(|()| stage.actor(|handle| block_on(handle.reserve(until(handle.now()))).unwrap().len()));
+    let got: usize = consumers.into_iter().map(|consumer| consumer.join().unwrap()).sum();
+    assert_eq!(got, 1);
+}
+
+#[test]
+fn those_who_do_not_wait_hear_at_once() {
+    always(|| at_once(RUNNERS));
+    always(|| at_once(CALLERS));
+}
+
+#[test]
 fn a_task_wakes_its_shard_when_it_is_due() {
     always(|| {
         let stage = Stage::new(CALLERS);
@@ -102,8 +132,8 @@ fn room_for_answers_that_comes_back_wakes_those_who_wait_for_it() {
     always(|| {
         let stage = Stage::with(NodeConfig { answers_bytes: 1, ..CALLERS() });
         for id in ["a", "b"] {
-            let long = punctual_core::Task::new(crate::stage::name("orders"), "x".repeat(20_000));
-            block_on(stage.handle.schedule(long.id(crate::stage::name(id)))).unwrap();
+            let long = Task::new(name("orders"), "x".repeat(20_000)).id(name(id));
+            block_on(stage.handle.schedule(long)).unwrap();
         }
         let consumers = [(); 2].map(|()| {
             stage.actor(|handle| {

@@ -13,6 +13,7 @@ use punctual_core::{
 use punctual_memory::MemoryStore;
 use punctual_node::sync::checked;
 use punctual_node::{Error, Handle, Node, NodeConfig, block_on, shard_of};
+use shuttle::sync::atomic::{AtomicBool, Ordering};
 use shuttle::thread::{self, JoinHandle};
 
 /// The checker's time.
@@ -31,8 +32,9 @@ pub struct Stage {
     shards: u16,
 }
 
-/// Who takes a lone caller's step.
-pub const RUNNERS: NodeConfigOf = || NodeConfig { readers: 1, ..NodeConfig::new(name("node")) };
+/// Who takes a lone caller's step. Nobody looks around without a reason, so that nothing is repaired by that.
+pub const RUNNERS: NodeConfigOf =
+    || NodeConfig { readers: 1, recheck: Duration::from_secs(1 << 32), ..NodeConfig::new(name("node")) };
 pub const CALLERS: NodeConfigOf = || NodeConfig { callers_step: true, ..RUNNERS() };
 /// Two shards, one committer.
 pub const SHARDS: NodeConfigOf = || NodeConfig { shards: 2, ..RUNNERS() };
@@ -59,9 +61,47 @@ impl Stage {
         thread::spawn(move || act(handle))
     }
 
+    /// Another node on the same store, which remembers nothing.
+    pub fn restart(self, config: NodeConfigOf) -> Stage {
+        let Stage { store, node, shards, .. } = self;
+        node.stop();
+        let node = Node::start(config(), store.clone(), Arc::new(SceneClock)).unwrap();
+        Stage { store, handle: node.handle(), node, shards }
+    }
+
     /// What a look into the store can be asked for also when the node has stopped.
     pub fn book(&self) -> Book {
         Book { store: Arc::clone(&self.store), shards: self.shards }
+    }
+}
+
+/// Somebody for whom time passes until it is done.
+pub struct Awaited<T> {
+    thread: JoinHandle<T>,
+    is_done: Arc<AtomicBool>,
+}
+
+impl<T: Send + 'static> Awaited<T> {
+    pub fn new(stage: &Stage, act: impl FnOnce(Handle) -> T + Send + 'static) -> Awaited<T> {
+        let is_done = Arc::new(AtomicBool::new(false));
+        let done = Arc::clone(&is_done);
+        let thread = stage.actor(move |handle| {
+            let outcome = act(handle);
+            done.store(true, Ordering::SeqCst);
+            outcome
+        });
+        Awaited { thread, is_done }
+    }
+
+    /// Lets time pass until it is done. A shard that was lost is back by then, and nothing else takes that long.
+    pub fn end(self) -> T {
+        let latest = checked::now() + Duration::from_secs(10);
+        while !self.is_done.load(Ordering::SeqCst) {
+            checked::pass(Duration::from_millis(100));
+            assert!(checked::now() < latest, "somebody is kept waiting");
+            thread::yield_now();
+        }
+        self.thread.join().unwrap()
     }
 }
 

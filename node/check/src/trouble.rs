@@ -11,7 +11,7 @@ use punctual_node::{Error, Handle, block_on};
 use shuttle::thread;
 
 use crate::explore::always;
-use crate::stage::{CALLERS, NodeConfigOf, RUNNERS, SHARDS, Stage, is_undone, schedule, switch, until};
+use crate::stage::{Awaited, CALLERS, NodeConfigOf, RUNNERS, SHARDS, Stage, is_undone, schedule, switch, until};
 
 /// Longer than a lost shard stays away.
 const AWAY: Duration = Duration::from_millis(100);
@@ -25,24 +25,26 @@ fn schedule_until_back(handle: &Handle, id: &str) {
     }
 }
 
+/// Waits for a delivery. If what it was to get is lost on its way, it comes again.
+fn consume(handle: &Handle) -> String {
+    loop {
+        match block_on(handle.reserve(until(Timestamp::NEVER))) {
+            Ok(mut deliveries) => return deliveries.pop().unwrap().id.to_string(),
+            Err(error) => assert!(!is_undone(&error), "it is still on the board: {error}"),
+        }
+    }
+}
+
 /// A commit fails under two callers and a consumer; the shard comes back, and the consumer has stayed on the board.
 fn a_commit_fails(config: NodeConfigOf, fate: Fate) {
     let stage = Stage::new(config);
-    let consumer = stage.actor(|handle| {
-        loop {
-            match block_on(handle.reserve(until(Timestamp::NEVER))) {
-                Ok(mut deliveries) => return deliveries.pop().unwrap().id.to_string(),
-                // What it was to get was lost on its way. It comes again, and there is more.
-                Err(error) => assert!(!is_undone(&error), "it is still on the board: {error}"),
-            }
-        }
-    });
+    let consumer = stage.actor(|handle| consume(&handle));
     let callers = ["a", "b"].map(|id| {
         let book = stage.book();
         stage.actor(move |handle| book.confirms(id, &schedule(&handle, id)))
     });
     stage.store.faults().fail_next_commit(fate);
-    callers.into_iter().for_each(|caller| _ = caller.join().unwrap());
+    callers.into_iter().for_each(|caller| caller.join().unwrap());
     schedule_until_back(&stage.handle, "c");
     let book = stage.book();
     assert!(book.row("c").is_some());
@@ -66,6 +68,24 @@ fn a_commit_whose_answer_is_lost_is_told_and_the_shard_comes_back() {
 #[test]
 fn a_shard_that_is_lost_does_not_take_the_other_along() {
     always(|| a_commit_fails(SHARDS, Fate::Partly(1)));
+}
+
+/// What a consumer waits for cannot be read for a while: it stays on the board, and gets it when the shard is back.
+fn a_read_fails(config: NodeConfigOf) {
+    let stage = Stage::new(config);
+    schedule(&stage.handle, "a").unwrap();
+    let stage = stage.restart(config);
+    let consumer = Awaited::new(&stage, |handle| consume(&handle));
+    stage.store.faults().cut();
+    switch();
+    stage.store.faults().heal();
+    assert_eq!(consumer.end(), "a");
+}
+
+#[test]
+fn a_read_that_fails_keeps_a_consumer_waiting_and_no_longer() {
+    always(|| a_read_fails(RUNNERS));
+    always(|| a_read_fails(CALLERS));
 }
 
 /// The next commit, or the next scan of a step, panics, once.
