@@ -161,19 +161,36 @@ pub enum Command {
 impl Command {
     /// The topic and the id of the task that it is about, whose shard carries it out; `None` if it is for all shards.
     pub fn task(&self) -> Option<(&str, &str)> {
-        let key = match self {
-            Command::Schedule(schedule) => return Some((&schedule.task.topic, &schedule.id)),
-            Command::Reschedule(change) => return Some((&change.topic, &change.id)),
-            Command::Cancel { topic, id } | Command::Forget { topic, id, .. } => return Some((topic, id)),
-            Command::Revoke(revoke) => return Some((&revoke.selected.topic, &revoke.selected.id)),
-            Command::Replay(selected) | Command::Purge(selected) => return Some((&selected.topic, &selected.id)),
+        Some(match self.about()? {
+            About::Task(topic, id) => (topic, id),
+            About::Selected(selected) => (&selected.topic, &selected.id),
+            About::Row(key) => (key.topic(), key.id()),
+        })
+    }
+
+    /// The row that it is about; `None` for those that are about many or about settings.
+    pub fn row(&self) -> Option<Key> {
+        Some(match self.about()? {
+            About::Task(topic, id) => Key::task(topic, id),
+            About::Selected(selected) => selected.key(),
+            About::Row(key) => key.clone(),
+        })
+    }
+
+    fn about(&self) -> Option<About<'_>> {
+        Some(match self {
+            Command::Schedule(schedule) => About::Task(&schedule.task.topic, &schedule.id),
+            Command::Reschedule(change) => About::Task(&change.topic, &change.id),
+            Command::Cancel { topic, id } | Command::Forget { topic, id, .. } => About::Task(topic, id),
+            Command::Revoke(revoke) => About::Selected(&revoke.selected),
+            Command::Replay(selected) | Command::Purge(selected) => About::Selected(selected),
             Command::Acknowledge(lease)
             | Command::Release { lease, .. }
             | Command::Reject { lease, .. }
-            | Command::Extend { lease, .. } => &lease.key,
-            Command::Remove { row, .. } | Command::Hasten { row } => &row.key,
-            Command::Take(take) => &take.row.key,
-            Command::Forwarded { key, .. } => key,
+            | Command::Extend { lease, .. } => About::Row(&lease.key),
+            Command::Remove { row, .. } | Command::Hasten { row } => About::Row(&row.key),
+            Command::Take(take) => About::Row(&take.row.key),
+            Command::Forwarded { key, .. } => About::Row(key),
             Command::Sweep(_)
             | Command::PutTopic { .. }
             | Command::PutQueue { .. }
@@ -186,9 +203,15 @@ impl Command {
             | Command::Total
             | Command::First { .. }
             | Command::Forecast { .. } => return None,
-        };
-        Some((key.topic(), key.id()))
+        })
     }
+}
+
+/// How a command says which task or row it is about.
+enum About<'a> {
+    Task(&'a Name, &'a Name),
+    Selected(&'a Selected),
+    Row(&'a Key),
 }
 
 /// Which topics or queues are meant.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use punctual_core::store::{Batch, Change, Fence, Key, ShardId};
+use punctual_core::store::{Batch, Change, Fence, ShardId};
 use punctual_core::{Answer, Command, Delivery, Millis, Name, Reply, Timestamp};
 
 /// Tells one request from all others of a run.
@@ -74,24 +74,5 @@ impl StepRecord {
     pub fn served(&self) -> impl Iterator<Item = (Tag, &Delivery)> {
         let asked = |tag: &Tag| self.requests.iter().any(|(asked, _)| asked == tag);
         self.deliveries().filter(move |(tag, _)| !asked(tag))
-    }
-}
-
-/// The row that a command is about; `None` for those that are about many or about settings.
-pub fn subject(command: &Command) -> Option<Key> {
-    match command {
-        Command::Schedule(schedule) => Some(Key::task(&schedule.task.topic, &schedule.id)),
-        Command::Cancel { topic, id } => Some(Key::task(topic, id)),
-        Command::Reschedule(change) => Some(Key::task(&change.topic, &change.id)),
-        Command::Acknowledge(lease)
-        | Command::Release { lease, .. }
-        | Command::Reject { lease, .. }
-        | Command::Extend { lease, .. } => Some(lease.key.clone()),
-        Command::Remove { row, .. } | Command::Hasten { row } => Some(row.key.clone()),
-        Command::Take(take) => Some(take.row.key.clone()),
-        Command::Revoke(revoke) => Some(revoke.selected.key()),
-        Command::Replay(selected) | Command::Purge(selected) => Some(selected.key()),
-        Command::Forwarded { key, .. } => Some(key.clone()),
-        _ => None,
     }
 }

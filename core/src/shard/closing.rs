@@ -232,7 +232,7 @@ impl<R> Shard<R> {
         if self.directory.is_at_rest() {
             return;
         }
-        let Some(key) = subject(command) else { return };
+        let Some(key) = command.row() else { return };
         self.clear_up_parts(&key);
         for key in [&key, &key.of_task()] {
             if let Some(slot) = self.desk.by_key(key) {
@@ -249,35 +249,5 @@ impl<R> Shard<R> {
                 self.clear_up(slot);
             }
         }
-    }
-}
-
-/// The row that a command is about.
-fn subject(command: &Command) -> Option<Key> {
-    match command {
-        Command::Schedule(schedule) => Some(Key::task(&schedule.task.topic, &schedule.id)),
-        Command::Cancel { topic, id } | Command::Forget { topic, id, .. } => Some(Key::task(topic, id)),
-        Command::Reschedule(change) => Some(Key::task(&change.topic, &change.id)),
-        Command::Acknowledge(lease)
-        | Command::Release { lease, .. }
-        | Command::Reject { lease, .. }
-        | Command::Extend { lease, .. } => Some(lease.key.clone()),
-        Command::Remove { row, .. } | Command::Hasten { row } => Some(row.key.clone()),
-        Command::Take(take) => Some(take.row.key.clone()),
-        Command::Revoke(revoke) => Some(revoke.selected.key()),
-        Command::Replay(selected) | Command::Purge(selected) => Some(selected.key()),
-        Command::Forwarded { key, .. } => Some(key.clone()),
-        Command::Sweep(_)
-        | Command::PutTopic { .. }
-        | Command::PutQueue { .. }
-        | Command::PauseTopic { .. }
-        | Command::PauseQueue { .. }
-        | Command::DeleteTopic { .. }
-        | Command::DeleteQueue { .. }
-        | Command::Topics(_)
-        | Command::Queues(_)
-        | Command::Total
-        | Command::First { .. }
-        | Command::Forecast { .. } => None,
     }
 }

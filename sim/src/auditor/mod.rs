@@ -21,7 +21,7 @@ use punctual_core::store::{Key, ShardId};
 use punctual_core::{Answer, Command, Delivery, Phase, Reply, Timestamp, Undone};
 
 use crate::census::Census;
-use crate::record::{StepRecord, Tag, subject};
+use crate::record::{StepRecord, Tag};
 pub use closing::Books;
 use guess::Guess;
 pub use guess::Shadow;
@@ -136,7 +136,7 @@ impl Auditor {
         settings.learn(record);
         ledger.begin_jobs(record);
         let mut keys: BTreeSet<Key> = after.keys().cloned().collect();
-        keys.extend(record.requests.iter().filter_map(|(_, command)| subject(command)));
+        keys.extend(record.requests.iter().filter_map(|(_, command)| command.row()));
         keys.extend(record.deliveries().map(|(_, delivery)| delivery.lease.key.clone()));
         for key in &keys {
             let before = ledger.rows.get(key);
@@ -201,7 +201,7 @@ impl Auditor {
         guesses.extend(context.made_up_for(&guesses[0]));
         guesses = context.cleared(context.closure(guesses));
         for (tag, command) in &record.requests {
-            let about = subject(command);
+            let about = command.row();
             let concerns =
                 about.as_ref().is_some_and(|about| about == key || about.of_task() == *key || *about == key.of_task());
             let Some(reply) = record.answers.get(tag).filter(|_| concerns) else { continue };
@@ -272,7 +272,7 @@ impl Auditor {
     pub fn seen(&mut self, tag: Tag, command: Option<&Command>, reply: &Reply) {
         let answered = self.answered.remove(&tag);
         if answered.as_ref() != Some(reply) {
-            let subject = command.and_then(subject).map(|key| format!("{key:?}")).unwrap_or_default();
+            let subject = command.and_then(Command::row).map(|key| format!("{key:?}")).unwrap_or_default();
             let what = format!("request {tag} was answered {reply:?}, but what took effect is {answered:?}");
             self.accuse(Promise::CertainAnswers, &subject, what);
         }
