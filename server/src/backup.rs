@@ -17,22 +17,22 @@ use crate::stores::{Copied, Storage, chosen};
 /// What is in a data directory beside the store.
 const FILES: [&str; 2] = ["secret", "tokens.toml"];
 
-/// Copy the data of a server as it is at one moment, also while it runs.
+/// Take a consistent backup of a server's data, even while it runs.
 ///
-/// Tasks, settings, history, the secret and the tokens. On the same file system the large files are linked, which takes
-/// neither time nor room. The copy is a data directory: `punctual restore` puts it in place, and a server can be started on it.
+/// Copies tasks, settings, history, the secret and the tokens. On the same file system the large files are hard-linked, which takes
+/// neither time nor space. The copy is a data directory: `punctual restore` puts it in place, or a server can be started on it.
 #[derive(Args, Debug)]
 pub struct BackupArgs {
-    /// Where to put the copy; it must not exist, or must be empty.
+    /// The directory for the copy; it must not exist yet, or be empty.
     directory: PathBuf,
     #[command(flatten)]
     whose: Whose,
 }
 
-/// Put a backup in place of a server's data while the server is stopped.
+/// Restore a backup as a server's data, while the server is stopped.
 #[derive(Args, Debug)]
 pub struct RestoreArgs {
-    /// The backup.
+    /// The directory of the backup.
     directory: PathBuf,
     #[command(flatten)]
     whose: Whose,
@@ -41,7 +41,7 @@ pub struct RestoreArgs {
 /// Which server's data: where its configuration says, unless told otherwise.
 #[derive(Args, Debug)]
 struct Whose {
-    /// The server's TOML file of settings; by default ./punctual.toml if it is there.
+    /// The server's TOML file of settings; by default ./punctual.toml, if it exists.
     #[arg(long, env = "PUNCTUAL_CONFIG", value_name = "FILE", hide_env_values = true)]
     config: Option<PathBuf>,
     /// The server's data directory.
@@ -70,7 +70,7 @@ impl RestoreArgs {
         let storage = chosen(&config);
         if storage.is_in(&config.data) {
             return Err(Failure::Failed(format!(
-                "there is a store in {} already: move it away first, so that nothing is lost by mistake",
+                "{} already contains a store: move it away first, so that nothing is lost by mistake",
                 config.data.display()
             )));
         }

@@ -14,7 +14,7 @@ use crate::serve;
 use crate::store::StoreCommand;
 use crate::token::TokenCommand;
 
-/// Punctual, a delay center: hand it a task and a time; at that time it hands the task to your consumer.
+/// Punctual, a durable delay queue: give it a task and a time; when the time comes, it delivers the task to your consumer.
 #[derive(Debug, Parser)]
 #[command(name = "punctual", version, arg_required_else_help = true, max_term_width = 110, after_help = EXIT_CODES)]
 struct Line {
@@ -26,18 +26,18 @@ struct Line {
 
 /// How to reach a server.
 #[derive(Args, Debug)]
-#[command(next_help_heading = "To reach a server")]
+#[command(next_help_heading = "Connection")]
 struct Reach {
-    /// Where the server is; unix:PATH for a socket that is a file.
+    /// The server's address; unix:PATH for a Unix socket.
     #[arg(long, global = true, env = "PUNCTUAL_URL", default_value = "http://127.0.0.1:7400", hide_env_values = true)]
     url: String,
-    /// The token to show to the server.
+    /// The access token.
     #[arg(long, global = true, env = "PUNCTUAL_TOKEN", hide_env_values = true)]
     token: Option<String>,
-    /// A PEM file with the certificate that vouches for the server's, if the system does not know it.
+    /// A PEM file with a certificate to trust, in addition to those this machine trusts.
     #[arg(long, global = true, env = "PUNCTUAL_CA", value_name = "FILE", hide_env_values = true)]
     ca: Option<PathBuf>,
-    /// Print JSON, one object on a line.
+    /// Print JSON, one object per line.
     #[arg(long, global = true, help_heading = "Output")]
     json: bool,
 }
@@ -47,17 +47,17 @@ struct Reach {
 enum Command {
     /// Run the server.
     Serve(ServeArgs),
-    /// Show the settings that count, and where each came from.
+    /// Show the settings in effect, and where each one comes from.
     Config(ConfigArgs),
     Backup(BackupArgs),
     Restore(RestoreArgs),
-    /// Make, list and revoke tokens.
+    /// Create, list and revoke tokens.
     #[command(subcommand)]
     Token(TokenCommand),
-    /// Check the files of a store, or show what is in them. Needs no server and changes nothing.
+    /// Check the files of a store, or show their contents. Needs no server and changes nothing.
     #[command(subcommand)]
     Store(StoreCommand),
-    /// Print a script that completes commands in a shell.
+    /// Print a shell completion script.
     Completions {
         /// The shell.
         shell: Shell,
@@ -69,7 +69,7 @@ enum Command {
 /// What the server is told.
 #[derive(Args, Debug)]
 struct Told {
-    /// A TOML file of settings; by default ./punctual.toml if it is there.
+    /// A TOML file of settings; by default ./punctual.toml, if it exists.
     #[arg(long, env = "PUNCTUAL_CONFIG", value_name = "FILE", hide_env_values = true)]
     config: Option<PathBuf>,
     #[command(flatten)]
@@ -78,8 +78,8 @@ struct Told {
 
 #[derive(Args, Debug)]
 struct ServeArgs {
-    /// Open the store although confirmed tasks are lost: parts of its journal, or all of it. What is lost is told in
-    /// the log; run `punctual store check` first.
+    /// Open the store even if confirmed tasks are lost: part of its journal, or all of it. The log says what was
+    /// lost; run `punctual store check` first.
     #[arg(long)]
     force_open: bool,
     #[command(flatten)]
@@ -88,7 +88,7 @@ struct ServeArgs {
 
 #[derive(Args, Debug)]
 struct ConfigArgs {
-    /// Only say whether they can be used, by the exit code and by what is wrong with them.
+    /// Only check whether the settings are valid: the exit code says so, and the errors say what is wrong.
     #[arg(long)]
     check: bool,
     /// Print the documentation of all settings.
@@ -118,7 +118,7 @@ pub fn run() -> ExitCode {
             let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
             match runtime {
                 Ok(runtime) => runtime.block_on(commands::run(remote, &connection)),
-                Err(error) => Failure::Failed(format!("no threads could be started: {error}")).report(),
+                Err(error) => Failure::Failed(format!("cannot start threads: {error}")).report(),
             }
         }
     }
@@ -141,7 +141,7 @@ fn show_config(args: ConfigArgs, json: bool) -> Result<(), Failure> {
     }
     let effective = load(args.told)?;
     if args.check {
-        return print(if json { "{\"usable\":true}\n" } else { "the configuration can be used\n" });
+        return print(if json { "{\"usable\":true}\n" } else { "the configuration is valid\n" });
     }
     if json { print(&format!("{}\n", effective.to_json())) } else { print(&effective.to_toml()) }
 }

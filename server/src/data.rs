@@ -27,7 +27,7 @@ impl DataDirectory {
     pub fn open(path: &Path) -> Result<DataDirectory, Failure> {
         // Bodies of tasks are nobody else's business.
         let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
-        made.map_err(|error| trouble(&format!("the data directory {} cannot be made", path.display()), &error))?;
+        made.map_err(|error| trouble(&format!("cannot create the data directory {}", path.display()), &error))?;
         Ok(DataDirectory { path: path.to_owned() })
     }
 
@@ -47,20 +47,21 @@ impl DataDirectory {
             Ok(bytes) => {
                 // Whoever reads it can make up leases.
                 if let Err(error) = narrow(&path) {
-                    tracing::warn!(%error, path = %path.display(), "others may read what vouches for leases: chmod 600");
+                    tracing::warn!(%error, path = %path.display(), "other users can read the secret that signs leases: chmod 600");
                 }
                 <[u8; 32]>::try_from(bytes).map_err(|bytes| {
                     let (path, length) = (path.display(), bytes.len());
                     Failure::Failed(format!(
-                        "{path} has {length} bytes instead of 32: restore it from a backup, or remove it; then consumers \
-                         cannot acknowledge what they were handed out before"
+                        "{path} has {length} bytes instead of 32: restore it from a backup, or remove it (consumers \
+                         then cannot acknowledge the deliveries they hold now)"
                     ))
                 })
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let mut secret = [0; 32];
                 let drawn = getrandom::fill(&mut secret);
-                drawn.map_err(|error| Failure::Failed(format!("the system gives no random numbers: {error}")))?;
+                drawn
+                    .map_err(|error| Failure::Failed(format!("cannot get random numbers from the system: {error}")))?;
                 let written = replace(&path, &secret);
                 written.map_err(|error| trouble(&format!("{} cannot be written", path.display()), &error))?;
                 Ok(secret)
@@ -74,10 +75,10 @@ impl DataDirectory {
 pub fn trouble(what: &str, error: &io::Error) -> Failure {
     let fix = match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "; make room on the disk, or choose another one by --data"
+            "; free some disk space, or choose another directory with --data"
         }
-        io::ErrorKind::PermissionDenied => "; run as the user it belongs to, or choose another directory by --data",
-        io::ErrorKind::ReadOnlyFilesystem => "; the disk is read-only: choose another directory by --data",
+        io::ErrorKind::PermissionDenied => "; run as the user who owns it, or choose another directory with --data",
+        io::ErrorKind::ReadOnlyFilesystem => "; the disk is read-only: choose another directory with --data",
         _ => "",
     };
     Failure::Failed(format!("{what}: {error}{fix}"))

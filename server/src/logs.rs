@@ -24,12 +24,15 @@ pub fn filter(level: &str) -> Result<Targets, String> {
     for directive in level.split(',').map(str::trim) {
         if !directive.contains(['=', ':', '_']) && !LEVELS.contains(&directive) {
             let meant = nearest(directive, LEVELS).map_or("info", |level| level);
-            return Err(format!("{directive:?} is not a level: did you mean {meant}? There are {}", LEVELS.join(", ")));
+            return Err(format!(
+                "{directive:?} is not a log level: did you mean {meant}? The levels are {}",
+                LEVELS.join(", ")
+            ));
         }
     }
-    level
-        .parse()
-        .map_err(|error| format!("{level:?} cannot be understood ({error}): write info, or info,punctual::http=debug"))
+    level.parse().map_err(|error| {
+        format!("{level:?} is not a valid log level ({error}): write info, or info,punctual::http=debug")
+    })
 }
 
 /// Begins to log to standard error.

@@ -17,22 +17,22 @@ const DAMAGED: u8 = 1;
 /// What to do with the files of a store.
 #[derive(Debug, Subcommand)]
 pub enum StoreCommand {
-    /// Check every checksum and every count, and list all damage. Exit code: 0 clean, 1 damaged, 2 cannot be read.
+    /// Verify every checksum and every count, and list all damage. Exit code: 0 clean, 1 damaged, 2 unreadable.
     Check {
         #[command(flatten)]
         which: WhichFiles,
     },
-    /// Show what is in it, as far as it can be read. Exit code: as with `check`.
+    /// Show the contents, as far as they can be read. Exit codes are those of `check`.
     Show {
         #[command(flatten)]
         which: WhichFiles,
-        /// List the rows too, table by table in time order.
+        /// Also list the rows, table by table in time order.
         #[arg(long)]
         rows: bool,
-        /// List only rows of this topic.
+        /// List only the rows of this topic.
         #[arg(long, requires = "rows")]
         topic: Option<String>,
-        /// List at most so many rows.
+        /// List at most N rows.
         #[arg(long, value_name = "N", requires = "rows")]
         limit: Option<usize>,
     },
@@ -41,9 +41,9 @@ pub enum StoreCommand {
 /// Which files.
 #[derive(Args, Debug)]
 pub struct WhichFiles {
-    /// The data directory of a server, or the almanac in it; by default what the server's configuration names.
+    /// A server's data directory, or the almanac in it; by default the one in the server's configuration.
     dir: Option<PathBuf>,
-    /// The server's TOML file of settings; by default ./punctual.toml if it is there.
+    /// The server's TOML file of settings; by default ./punctual.toml, if it exists.
     #[arg(long, env = "PUNCTUAL_CONFIG", value_name = "FILE", hide_env_values = true, conflicts_with = "dir")]
     config: Option<PathBuf>,
 }

@@ -64,8 +64,8 @@ fn read(certificate: &Path, key: &Path) -> Result<CertifiedKey, String> {
     let secret = secret.map_err(|error| unreadable("tls.key", key, &error, "PRIVATE KEY"))?;
     CertifiedKey::from_der(chain, secret, &ring::default_provider()).map_err(|error| {
         let (certificate, key) = (certificate.display(), key.display());
-        let fix = "name the key that it was made with";
-        format!("`tls.key`: {key} does not go with the certificate in {certificate} ({error}): {fix}")
+        let fix = "give the key that the certificate was made with";
+        format!("`tls.key`: {key} does not match the certificate in {certificate} ({error}): {fix}")
     })
 }
 
@@ -73,13 +73,13 @@ fn unreadable(setting: &str, file: &Path, error: &pem::Error, label: &str) -> St
     let file = file.display();
     match error {
         pem::Error::Io(error) => {
-            format!("`{setting}`: {file} cannot be read: {error}; name a file that this user may read")
+            format!("`{setting}`: {file} cannot be read: {error}; give a file that this user can read")
         }
         pem::Error::NoItemsFound => {
             format!(
-                "`{setting}`: {file} has no part that begins with -----BEGIN {label}-----: name a PEM file that has"
+                "`{setting}`: {file} has no section that begins with -----BEGIN {label}-----: give a PEM file that has one"
             )
         }
-        error => format!("`{setting}`: {file} is not well-formed PEM: {error}; name a PEM file"),
+        error => format!("`{setting}`: {file} is not valid PEM: {error}; give a PEM file"),
     }
 }

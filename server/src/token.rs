@@ -15,15 +15,15 @@ use crate::tokens::{StoredToken, TokenError, TokenFile};
 /// What to do with tokens.
 #[derive(Debug, Subcommand)]
 pub enum TokenCommand {
-    /// Make a token and print its secret, once.
+    /// Create a token and print its secret, which is shown only once.
     Create {
-        /// Whom it is for; it stands in logs.
+        /// A name for the token, shown in logs.
         #[arg(long)]
         name: String,
-        /// What it is good for: produce, consume, view, operate or admin. May be given several times.
+        /// What it allows: produce, consume, view, operate or admin. Can be repeated.
         #[arg(long = "role", required = true, value_name = "ROLE")]
         roles: Vec<Role>,
-        /// For which topics and queues; `*` stands for any characters. May be given several times.
+        /// The topics and queues it covers; `*` matches any characters. Can be repeated.
         #[arg(long = "topic", value_name = "PATTERN", default_value = "*")]
         topics: Vec<String>,
         #[command(flatten)]
@@ -34,9 +34,9 @@ pub enum TokenCommand {
         #[command(flatten)]
         whose: Whose,
     },
-    /// Take a token away.
+    /// Revoke a token.
     Revoke {
-        /// Whose.
+        /// The name of the token.
         name: String,
         #[command(flatten)]
         whose: Whose,
@@ -46,13 +46,13 @@ pub enum TokenCommand {
 /// Whose tokens: those of the file that the server's configuration names, unless told otherwise.
 #[derive(Args, Debug)]
 pub struct Whose {
-    /// The server's TOML file of settings; by default ./punctual.toml if it is there.
+    /// The server's TOML file of settings; by default ./punctual.toml, if it exists.
     #[arg(long, env = "PUNCTUAL_CONFIG", value_name = "FILE", hide_env_values = true)]
     config: Option<PathBuf>,
-    /// The server's data directory; its tokens are in tokens.toml there.
+    /// The server's data directory, which contains tokens.toml.
     #[arg(long, value_name = "DIR", conflicts_with = "tokens")]
     data: Option<PathBuf>,
-    /// The file of tokens, if it is elsewhere.
+    /// The token file, if it is elsewhere.
     #[arg(long, value_name = "FILE")]
     tokens: Option<PathBuf>,
 }
@@ -73,7 +73,9 @@ impl TokenCommand {
             TokenCommand::Create { name, roles, topics, whose } => {
                 let name = name.trim();
                 if name.is_empty() || name.chars().any(char::is_control) {
-                    return Err(Failure::Usage("--name: give the token a name that can be seen in a log".into()));
+                    return Err(Failure::Usage(
+                        "--name: give the token a name with visible characters, for the log".into(),
+                    ));
                 }
                 let file = whose.file()?;
                 let secret = file.create(name, roles, topics).map_err(failure)?;
@@ -81,7 +83,7 @@ impl TokenCommand {
                     return print(&format!("{}\n", json!({ "name": name, "secret": secret })));
                 }
                 note(format_args!(
-                    "token {name:?} is in {}; this is its secret, which is shown only now:",
+                    "added token {name:?} to {}; this is its secret, which is not shown again:",
                     file.path().display()
                 ));
                 print(&format!("{secret}\n"))
@@ -99,8 +101,10 @@ impl TokenCommand {
                 }
                 match entries {
                     Some(entries) if !entries.is_empty() => print(&table(&entries)),
-                    Some(_) => print(&format!("{} has no tokens: nobody is let in\n", file.path().display())),
-                    None => print(&format!("there is no {}: no token is asked for\n", file.path().display())),
+                    Some(_) => {
+                        print(&format!("{} contains no tokens: every request is refused\n", file.path().display()))
+                    }
+                    None => print(&format!("{} does not exist: requests need no token\n", file.path().display())),
                 }
             }
             TokenCommand::Revoke { name, whose } => {
@@ -108,7 +112,7 @@ impl TokenCommand {
                 if json {
                     return print(&format!("{}\n", json!({ "name": name, "revoked": true })));
                 }
-                print(&format!("token {name:?} is revoked; a running server refuses it within seconds\n"))
+                print(&format!("revoked token {name:?}; a running server refuses it within seconds\n"))
             }
         }
     }

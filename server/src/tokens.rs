@@ -69,7 +69,7 @@ pub enum TokenError {
         what: String,
     },
     /// The operating system refused.
-    #[error("the file of tokens {} cannot be {verb}: {error}", file.display())]
+    #[error("the token file {} cannot be {verb}: {error}", file.display())]
     Io {
         /// The file.
         file: PathBuf,
@@ -79,12 +79,10 @@ pub enum TokenError {
         error: io::Error,
     },
     /// There is one of this name.
-    #[error(
-        "there is a token named {0:?} already: revoke it first (punctual token revoke {0}), or choose another name"
-    )]
+    #[error("a token named {0:?} already exists: revoke it first (punctual token revoke {0}), or choose another name")]
     Taken(String),
     /// There is none of this name.
-    #[error("there is no token named {0:?}: `punctual token list` shows all of them")]
+    #[error("there is no token named {0:?}: `punctual token list` shows them all")]
     Unknown(String),
 }
 
@@ -130,7 +128,10 @@ impl TokenFile {
         };
         let content: Content = toml_edit::de::from_str(&text).map_err(|error| {
             let line = error.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
-            let what = format!("{}; correct it, or make it anew by `punctual token`", error.message().trim());
+            let what = format!(
+                "{}; correct the file, or remove it and create tokens with `punctual token`",
+                error.message().trim()
+            );
             TokenError::Content { file: self.path.clone(), line, what }
         })?;
         Ok(Some(content.tokens))
@@ -147,7 +148,7 @@ impl TokenFile {
 
     fn token(&self, entry: &StoredToken) -> Result<Token, TokenError> {
         let hash = blake3::Hash::from_hex(&entry.hash).map_err(|error| {
-            let what = format!("the hash of token {:?} is not one ({error}): make that token anew", entry.name);
+            let what = format!("the hash of token {:?} is not valid ({error}): create that token again", entry.name);
             TokenError::Content { file: self.path.clone(), line: None, what }
         })?;
         let (roles, topics) = (entry.roles.clone(), entry.topics.clone());
@@ -195,7 +196,7 @@ impl TokenFile {
 }
 
 fn link_to_nothing() -> io::Error {
-    io::Error::new(io::ErrorKind::NotFound, "it is a link to a file that is not there")
+    io::Error::new(io::ErrorKind::NotFound, "it is a link to a file that does not exist")
 }
 
 #[cfg(test)]

@@ -140,7 +140,7 @@ fn what_is_wrong_with_a_request_names_the_field_in_the_words_of_json() {
     assert_eq!(detail("POST", "/v1/tasks/batch", json!([])), "this must be an object, not a list");
     assert_eq!(detail("POST", "/v1/tasks/batch", json!({ "tasks": 3 })), "`tasks`: this must be a list, not 3");
     let told = detail("PUT", "/v1/queues/q", json!({ "retry": { "backoff": { "first": [] } } }));
-    assert!(told.starts_with("`retry.backoff.first`: this must be a length of time"), "{told}");
+    assert!(told.starts_with("`retry.backoff.first`: this must be a duration"), "{told}");
     let results = server.post("/v1/tasks/batch", &json!({ "tasks": [{ "topic": "t", "priority": -1 }] })).json();
     let told = results["results"][0]["problem"]["detail"].as_str().unwrap().to_owned();
     assert_eq!(told, "`priority`: this must be a number from 0 to 4294967295, not -1");

@@ -53,7 +53,7 @@ fn with_a_certificate_it_speaks_tls_and_a_renewed_one_counts_after_a_signal() {
     fs::write(directory.join("cert.pem.good"), fs::read(directory.join("cert.pem")).unwrap()).unwrap();
     fs::write(directory.join("cert.pem"), "not a certificate").unwrap();
     server.signal("HUP");
-    server.wait_for("the certificate stays as it was");
+    server.wait_for("cannot reload the certificate; the previous one stays in use");
     assert!(is_trusted(&server, &directory.join("cert.pem.good")));
     assert!(server.stop().success());
 }
@@ -71,10 +71,10 @@ fn a_certificate_that_cannot_be_used_is_refused_with_its_file() {
     make_certificate(&directory);
     let key = fs::read_to_string(directory.join("key.pem")).unwrap();
     fs::write(directory.join("key.pem"), "nothing").unwrap();
-    refused("`tls.key`: key.pem has no part that begins with -----BEGIN PRIVATE KEY-----");
+    refused("`tls.key`: key.pem has no section that begins with -----BEGIN PRIVATE KEY-----");
     make_certificate(&directory);
     fs::write(directory.join("key.pem"), key).unwrap();
-    refused("`tls.key`: key.pem does not go with the certificate in cert.pem");
+    refused("`tls.key`: key.pem does not match the certificate in cert.pem");
 }
 
 /// Takes what a server sends by HTTP: paths and bodies.
@@ -190,7 +190,7 @@ fn a_collector_that_is_away_hurts_nobody() {
     for _ in 0..50 {
         server.post("/v1/tasks", &json!({ "topic": "orders", "text": "x" })).expect(201);
     }
-    server.wait_for("spans were lost on their way to the collector");
+    server.wait_for("spans were lost on the way to the collector");
     assert!(server.stop().success());
 }
 

@@ -83,10 +83,7 @@ fn it_stops_in_order_and_answers_who_waits() {
     let answer = waiting.receive().expect(200).json();
     assert_eq!(answer["deliveries"], json!([]));
     let output = server.output();
-    assert!(
-        output.contains("stopping") && output.contains("stopped: everything that was confirmed is on disk"),
-        "{output}"
-    );
+    assert!(output.contains("stopping") && output.contains("stopped: everything confirmed is on disk"), "{output}");
 }
 
 #[test]
@@ -112,7 +109,10 @@ fn a_port_that_is_taken_is_told_before_anything_is_opened() {
     let server = Server::prepare(&["--listen", &address], &[]);
     let ended = run(&mut server.command());
     assert_eq!(ended.code, Some(1), "{ended:?}");
-    assert!(ended.stderr.contains(&format!("cannot listen on {address}: another process listens there")), "{ended:?}");
+    assert!(
+        ended.stderr.contains(&format!("cannot listen on {address}: another process is listening there")),
+        "{ended:?}"
+    );
     assert!(!server.data().exists());
 }
 
@@ -138,7 +138,7 @@ fn an_address_that_others_reach_needs_tokens_or_a_plain_word() {
     }
     let mut open = Server::prepare(&["--listen", "0.0.0.0:0", "--access-open"], &[]);
     open.start_again();
-    open.wait_for("answers requests for its addresses only; add names with --http-hosts");
+    open.wait_for("answers only requests for its IP addresses and localhost; add host names with --http-hosts");
     assert!(open.stop().success());
 }
 
@@ -176,7 +176,7 @@ fn a_token_file_that_vanishes_does_not_open_the_door() {
     server.start_again();
     fs::remove_file(server.data().join("tokens.toml")).unwrap();
     server.signal("HUP");
-    server.wait_for("the file of tokens is gone");
+    server.wait_for("the token file is gone");
     server.get("/v1/stats").expect(401);
 }
 
@@ -188,8 +188,8 @@ fn a_configuration_that_cannot_be_used_starts_nothing() {
     assert_eq!(ended.code, Some(2), "{ended:?}");
     for said in [
         "punctual.toml:2: `tasks.max_bdoy` is not a setting: did you mean `tasks.max_body`?",
-        "PUNCTUAL_STORE_MEMRY: no setting has this variable: did you mean PUNCTUAL_STORE_MEMORY?",
-        "--store-sync: `store.sync`: \"often\" is neither `always` nor a length of time",
+        "PUNCTUAL_STORE_MEMRY: no setting has this name: did you mean PUNCTUAL_STORE_MEMORY?",
+        "--store-sync: `store.sync`: \"often\" is neither `always` nor a duration",
     ] {
         assert!(ended.stderr.contains(said), "{said}: {ended:?}");
     }

@@ -70,7 +70,7 @@ fn a_socket_that_a_crash_left_is_replaced_and_one_in_use_is_not() {
     let second = Server::prepare(&["--listen", &format!("unix:{}", http.display())], &[]);
     let refused = run(&mut second.command());
     assert_eq!(refused.code, Some(1), "{refused:?}");
-    let why = format!("cannot listen on unix:{}: another process listens there: stop that one", http.display());
+    let why = format!("cannot listen on unix:{}: another process is listening there: stop that one", http.display());
     assert!(refused.stderr.contains(&why), "{refused:?}");
     assert!(tell(&http, "GET /healthz HTTP/1.0\r\nhost: localhost\r\n\r\n").contains(" 200 "));
 }

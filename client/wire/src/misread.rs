@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn the_field_is_named_however_deep_it_is() {
         let told = told::<QueueSettings>(r#"{"retry": {"backoff": {"first": true}}}"#);
-        assert!(told.starts_with("`retry.backoff.first`: this must be a length of time"), "{told}");
+        assert!(told.starts_with("`retry.backoff.first`: this must be a duration"), "{told}");
         assert!(told.ends_with("not true"), "{told}");
     }
 
@@ -204,6 +204,6 @@ mod tests {
     #[test]
     fn bodies_are_taken_as_they_are_also_beside_a_field_that_is_wrong() {
         let said = told::<NewTask>(r#"{"topic": "t", "body": {"a": [1.50]}, "ttl": "soon"}"#);
-        assert!(said.starts_with("`ttl`: \"soon\" is not a length of time"), "{said}");
+        assert!(said.starts_with("`ttl`: \"soon\" is not a duration"), "{said}");
     }
 }

@@ -124,7 +124,7 @@ pub struct Span(pub u64);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadSpan {
     /// It says no length of time.
-    #[error("{0:?} is not a length of time: write 15m, 1h30m or 250ms (w, d, h, m, s, ms)")]
+    #[error("{0:?} is not a duration: write 15m, 1h30m or 250ms (w, d, h, m, s, ms)")]
     Unreadable(String),
     /// A number without a unit.
     #[error("{0:?} has no unit: write {0}s, {0}m or {0}ms (w, d, h, m, s, ms)")]
@@ -219,7 +219,7 @@ impl<'de> Deserialize<'de> for Span {
         impl Visitor<'_> for Spans {
             type Value = Span;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a length of time such as \"15m\", \"1h30m\" or \"250ms\", or a number of milliseconds")
+                f.write_str("a duration such as \"15m\", \"1h30m\" or \"250ms\", or a number of milliseconds")
             }
             fn visit_u64<E: Error>(self, millis: u64) -> Result<Span, E> {
                 Span::checked(millis).ok_or_else(|| E::invalid_value(Unexpected::Unsigned(millis), &self))
@@ -274,7 +274,7 @@ impl<'de> Deserialize<'de> for Shift {
         impl Visitor<'_> for Shifts {
             type Value = Shift;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a length of time in either direction such as \"-2h\", or a number of milliseconds")
+                f.write_str("a duration in either direction such as \"-2h\", or a number of milliseconds")
             }
             fn visit_u64<E: Error>(self, millis: u64) -> Result<Shift, E> {
                 let span =
@@ -324,8 +324,7 @@ mod schemas {
     impl PartialSchema for Span {
         fn schema() -> RefOr<Schema> {
             let text = ObjectBuilder::new().pattern(Some(format!("^{SPAN}")));
-            let about =
-                "A length of time such as 15m, 1h30m or 250ms (w, d, h, m, s, ms), or a number of milliseconds.";
+            let about = "A duration such as 15m, 1h30m or 250ms (w, d, h, m, s, ms), or a number of milliseconds.";
             either(text, 0, about)
         }
     }
@@ -334,7 +333,7 @@ mod schemas {
     impl PartialSchema for Shift {
         fn schema() -> RefOr<Schema> {
             let text = ObjectBuilder::new().pattern(Some(format!("^[+-]?{SPAN}")));
-            let about = "A length of time in either direction such as -2h or 15m, or a number of milliseconds.";
+            let about = "A duration in either direction such as -2h or 15m, or a number of milliseconds.";
             either(text, -(Time::LAST.0 as i64), about)
         }
     }

@@ -17,13 +17,13 @@ const LONGEST_PATH: usize = 107;
 #[derive(Debug, thiserror::Error)]
 pub enum UnixError {
     /// Another process does.
-    #[error("another process listens there")]
+    #[error("another process is listening there")]
     InUse,
     /// A file of another kind is there, which is not ours to remove.
-    #[error("there is a file that is no socket")]
+    #[error("there is a file that is not a socket")]
     NotASocket,
     /// The system does not take such a path.
-    #[error("the path has {0} bytes, and the path of a socket at most {LONGEST_PATH}")]
+    #[error("the path has {0} bytes, but the path of a socket can have at most {LONGEST_PATH}")]
     TooLong(usize),
     /// The system says no.
     #[error(transparent)]

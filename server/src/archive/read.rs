@@ -41,13 +41,13 @@ pub enum ReadError {
         error: io::Error,
     },
     /// A finished file has changed.
-    #[error("{} has changed since its month was over: its checksum differs; restore it from a backup", file.display())]
+    #[error("{} has changed since its month ended: its checksum differs; restore it from a backup", file.display())]
     Changed {
         /// The file.
         file: PathBuf,
     },
     /// A part of a file is not what was written.
-    #[error("{} is damaged at byte {byte}: {what}; what comes after it is read", file.display())]
+    #[error("{} is damaged at byte {byte}: {what}; reading continues after the damage", file.display())]
     Damaged {
         /// The file.
         file: PathBuf,
@@ -161,7 +161,7 @@ impl Open {
                 if !has_more {
                     pieces.go_to_end();
                 }
-                vec![Err(self.damaged(byte, "something else than what was written"))]
+                vec![Err(self.damaged(byte, "the data differs from what was written"))]
             }
             Found::Piece(frame) => match frame.unpack(&self.file) {
                 Ok(lines) => lines

@@ -58,12 +58,12 @@ impl Archivist {
         let place = directory.display();
         let failed = |what: &str, error: io::Error| format!("the archive {place} {what}: {error}");
         let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
-        made.map_err(|error| failed("cannot be made", error))?;
+        made.map_err(|error| failed("cannot be created", error))?;
         let lock = OpenOptions::new().create(true).append(true).mode(0o600).open(directory.join("archive.lock"));
         let lock = lock.map_err(|error| failed("cannot be written", error))?;
         if !is_ours(&lock) {
             return Err(format!(
-                "the archive {place} is in use by another process: stop that one, or choose another directory"
+                "the archive {place} is in use by another process: stop it, or choose another directory"
             ));
         }
         let archivist = Archivist { directory: directory.to_owned(), months: Mutex::default(), _lock: lock };
@@ -135,7 +135,7 @@ impl Archivist {
                 }
                 Content::Damaged(byte) => {
                     let file = path.display();
-                    tracing::error!(%file, byte, "this file is damaged; it is left as it is, and a new one begun");
+                    tracing::error!(%file, byte, "this file is damaged; it is left as it is, and a new one is started");
                     name = name.next();
                 }
             }
@@ -159,7 +159,7 @@ impl Archivist {
             cut(&file, length, &path)?;
         }
         replace(&name.seal(&self.directory), format!("{}  {}\n", checksum(&path)?, name.name()).as_bytes())?;
-        tracing::info!(file = %path.display(), "the month is over; its file got its checksum");
+        tracing::info!(file = %path.display(), "the month is over; its file is sealed with a checksum");
         Ok(())
     }
 }
@@ -169,12 +169,12 @@ impl Archive for Archivist {
         self.write(tasks).map_err(|error| {
             let fix = match error.kind() {
                 io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                    "; make room there, or let it be on another disk than the store"
+                    "; free some space there, or put it on another disk than the store"
                 }
                 _ => "",
             };
             let what = format!("the archive {} cannot be written: {error}{fix}", self.directory.display());
-            tracing::error!("{what}; finished tasks stay in the history until it can");
+            tracing::error!("{what}; finished tasks stay in the history until it works again");
             what
         })
     }
@@ -184,7 +184,7 @@ impl Archive for Archivist {
 fn cut(file: &File, length: u64, path: &Path) -> io::Result<()> {
     let torn = file.metadata()?.len() - length;
     if torn > 0 {
-        tracing::warn!(file = %path.display(), bytes = torn, "a torn end was cut off; its tasks are handed in again");
+        tracing::warn!(file = %path.display(), bytes = torn, "an incomplete end was cut off; its tasks will be archived again");
         file.set_len(length)?;
         file.sync_all()?;
     }

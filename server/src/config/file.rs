@@ -25,7 +25,7 @@ pub fn read(file: &str, text: &str, problems: &mut Problems) -> Vec<Assignment> 
         }
         Err(error) => {
             let message = error.message().trim().replace('\n', ", ");
-            problems.add(&lines.at(error.span()), format!("this is not TOML: {message}"));
+            problems.add(&lines.at(error.span()), format!("not valid TOML: {message}"));
             Vec::new()
         }
     }
@@ -58,9 +58,8 @@ impl Lines<'_> {
                 }
                 (None, item) if is_section => match item.as_table_like() {
                     Some(table) => self.walk(table, &name, entries, problems),
-                    None => {
-                        problems.add(&origin, format!("`{name}` is a section: write [{name}] and its settings below"))
-                    }
+                    None => problems
+                        .add(&origin, format!("`{name}` is a section: write [{name}], and its settings below it")),
                 },
                 (None, _) => problems.add(&origin, unknown(&name)),
             }
@@ -78,6 +77,6 @@ fn unknown(name: &str) -> String {
     let entry = name.rsplit('.').next().unwrap_or(name);
     match SETTINGS.iter().find(|setting| setting.place().1 == entry) {
         Some(setting) => format!("`{name}` is not a setting: did you mean `{}`?", setting.name),
-        None => format!("`{name}` is not a setting: `punctual config` shows all of them"),
+        None => format!("`{name}` is not a setting: run `punctual config` to see them all"),
     }
 }

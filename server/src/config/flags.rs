@@ -16,7 +16,7 @@ fn arg(setting: &'static Setting) -> Arg {
         .value_name(setting.place().1.to_uppercase())
         .help(format!("{}{default}", first_sentence(&setting.about())))
         .long_help(format!("{}\n{default} [setting: {}] [env: {}]", setting.about(), setting.name, setting.variable()))
-        .help_heading(if setting.is_common { "Settings" } else { "Further settings" })
+        .help_heading(if setting.is_common { "Settings" } else { "More settings" })
         .hide_short_help(!setting.is_common)
         .action(if setting.is_list() { ArgAction::Append } else { ArgAction::Set });
     if setting.is_switch() { arg.num_args(0..=1).default_missing_value("true").require_equals(true) } else { arg }

@@ -108,7 +108,7 @@ impl Loading {
                 let origin = Origin::File { file: name, line: 1 };
                 self.problems.add(
                     &origin,
-                    format!("the file cannot be read: {error}; name another one by --config, or leave that out"),
+                    format!("the file cannot be read: {error}; give another one with --config, or omit it"),
                 );
                 return Vec::new();
             }
@@ -131,9 +131,10 @@ impl Loading {
                 let known = variables.iter().map(String::as_str).chain(OTHER_VARIABLES);
                 let fix = match nearest(name, known) {
                     Some(near) => format!("did you mean {near}?"),
-                    None => "`punctual config` shows all settings; unset it if it is not for Punctual".to_owned(),
+                    None => "run `punctual config` to see all settings, or unset it if it is not meant for Punctual"
+                        .to_owned(),
                 };
-                self.problems.add(&origin, format!("no setting has this variable: {fix}"));
+                self.problems.add(&origin, format!("no setting has this name: {fix}"));
             }
         }
     }
@@ -141,41 +142,33 @@ impl Loading {
     /// What a setting's type does not say, and what settings must have in common.
     fn check(&mut self) {
         let config = self.config.clone();
-        self.demand(!config.listen.is_empty(), "listen", "the list is empty: name at least one address");
+        self.demand(!config.listen.is_empty(), "listen", "the list is empty: give at least one address");
         let (store, http) = (&config.store, &config.http);
-        self.demand(store.memory >= Size(1 << 20), "store.memory", "it is too small to work with: write 1MiB or more");
-        self.demand(
-            store.journal >= Size(1 << 20),
-            "store.journal",
-            "it is too small to work with: write 1MiB or more",
-        );
-        self.demand(
-            http.header_size >= Size(8 << 10),
-            "http.header_size",
-            "it is too small to work with: write 8KiB or more",
-        );
+        self.demand(store.memory >= Size(1 << 20), "store.memory", "too small: write 1MiB or more");
+        self.demand(store.journal >= Size(1 << 20), "store.journal", "too small: write 1MiB or more");
+        self.demand(http.header_size >= Size(8 << 10), "http.header_size", "too small: write 8KiB or more");
         self.demand(
             http.request_size >= config.tasks.max_body,
             "http.request_size",
-            "a task with the largest body does not fit into a request: make it larger, or `tasks.max_body` smaller",
+            "a task with the largest allowed body does not fit in a request: raise it, or lower `tasks.max_body`",
         );
         let tls = &config.tls;
         self.demand(
             tls.key.is_some() || tls.certificate.is_none(),
             "tls.certificate",
-            "it needs its key: set `tls.key` too",
+            "a certificate needs its key: set `tls.key` too",
         );
         self.demand(
             tls.certificate.is_some() || tls.key.is_none(),
             "tls.key",
-            "it needs its certificate: set `tls.certificate` too",
+            "a key needs its certificate: set `tls.certificate` too",
         );
         if let Err(error) = crate::logs::filter(&config.log.level) {
             self.demand(false, "log.level", &error);
         }
         if let Some(endpoint) = &config.trace.endpoint {
             let is_url = endpoint.starts_with("http://") || endpoint.starts_with("https://");
-            self.demand(is_url, "trace.endpoint", "this is not a URL: write http://127.0.0.1:4318 or the like");
+            self.demand(is_url, "trace.endpoint", "not a URL: write something like http://127.0.0.1:4318");
         }
     }
 

@@ -53,7 +53,7 @@ impl Problems {
 
 impl fmt::Display for Problems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the configuration cannot be used; nothing was started")?;
+        f.write_str("the configuration is not valid; nothing was started")?;
         for Problem { origin, what } in &self.0 {
             write!(f, "\n  {origin}: {what}")?;
         }

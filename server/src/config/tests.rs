@@ -140,13 +140,13 @@ fn an_unknown_setting_is_refused_with_its_line_and_the_nearest_one() {
     let found = problems("[node]\ncreate_on_use = true\n", &[], &[]);
     assert_eq!(found, ["p.toml:2: `node.create_on_use` is not a setting: did you mean `tasks.create_on_use`?"]);
     let found = problems("wibble = 1\n", &[], &[]);
-    assert_eq!(found, ["p.toml:1: `wibble` is not a setting: `punctual config` shows all of them"]);
+    assert_eq!(found, ["p.toml:1: `wibble` is not a setting: run `punctual config` to see them all"]);
 }
 
 #[test]
 fn an_unknown_variable_is_refused_with_the_nearest_one() {
     let found = problems("", &[("PUNCTUAL_LISTN", "x"), ("PUNCTUAL_URL", "x"), ("HOME", "/")], &[]);
-    assert_eq!(found, ["PUNCTUAL_LISTN: no setting has this variable: did you mean PUNCTUAL_LISTEN?"]);
+    assert_eq!(found, ["PUNCTUAL_LISTN: no setting has this name: did you mean PUNCTUAL_LISTEN?"]);
 }
 
 #[test]
@@ -163,12 +163,12 @@ fn a_wrong_value_is_refused_with_what_to_write() {
         (
             "listen = \"7400\"",
             "`listen`: \"7400\" is not an address with a port: write 127.0.0.1:7400, [::1]:7400, localhost:7400, \
-             or unix: and the path of a socket",
+             or unix:PATH for a Unix socket",
         ),
-        ("data = \" \"", "`data`: the path is empty: name a file or directory"),
+        ("data = \" \"", "`data`: the path is empty: give a file or directory"),
         ("node.shards = -1", "`node.shards`: \"-1\" is not a number: write digits, such as 1000"),
         ("node.shards = 70000", "`node.shards`: 70000 is too large here"),
-        ("node.shards = [1]", "`node.shards`: a list or a table does not fit here: write a number"),
+        ("node.shards = [1]", "`node.shards`: a list or table is not allowed here: write a number"),
         ("node.name = \"two words\"", "`node.name`: a name consists of visible characters, this one has ' ' at byte 3"),
         (
             "store.memory = \"1GB\"",
@@ -176,40 +176,40 @@ fn a_wrong_value_is_refused_with_what_to_write() {
         ),
         (
             "store.sync = \"never\"",
-            "`store.sync`: \"never\" is neither `always` nor a length of time: write always, or a time such as 100ms",
+            "`store.sync`: \"never\" is neither `always` nor a duration: write always, or a time such as 100ms",
         ),
-        ("store.sync = 0", "`store.sync`: 0 is no time to sync in: write always, or a time such as 100ms"),
+        ("store.sync = 0", "`store.sync`: 0 is too short: write always, or a duration such as 100ms"),
         (
             "tasks.create_on_use = \"yes\"",
-            "`tasks.create_on_use`: \"yes\" is neither true nor false: write one of them",
+            "`tasks.create_on_use`: \"yes\" is neither true nor false: write one of the two",
         ),
-        ("log.format = \"xml\"", "`log.format`: \"xml\" is not a format of the log: write auto, human or json"),
-        ("trace.sample = 2", "`trace.sample`: \"2\" is not a share: write a number from 0 to 1, such as 0.1"),
-        ("store = 1", "`store` is a section: write [store] and its settings below"),
+        ("log.format = \"xml\"", "`log.format`: \"xml\" is not a log format: write auto, human or json"),
+        ("trace.sample = 2", "`trace.sample`: \"2\" is not between 0 and 1: write a number such as 0.1"),
+        ("store = 1", "`store` is a section: write [store], and its settings below it"),
         ("[data]\nx = 1", "`data` is a setting, not a section: write data = …"),
     ];
     for (file, told) in cases {
         assert_eq!(problems(file, &[], &[]), [format!("p.toml:1: {told}")], "{file}");
     }
     let found = problems("http.wait = \"5 minutes\"", &[], &[]);
-    assert!(
-        found[0].starts_with("p.toml:1: `http.wait`: \"5 minutes\" is not a length of time: write 15m"),
-        "{found:?}"
-    );
+    assert!(found[0].starts_with("p.toml:1: `http.wait`: \"5 minutes\" is not a duration: write 15m"), "{found:?}");
 }
 
 #[test]
 fn what_cannot_be_true_together_is_refused_where_it_was_said() {
     let cases = [
-        ("\n[tls]\ncertificate = \"c.pem\"", "p.toml:3: `tls.certificate`: it needs its key: set `tls.key` too"),
-        ("\n[tls]\nkey = \"k.pem\"", "p.toml:3: `tls.key`: it needs its certificate: set `tls.certificate` too"),
-        ("http.batch = 0", "p.toml:1: `http.batch`: 0 is too few: write 1 or more"),
-        ("http.body_time = 0", "p.toml:1: `http.body_time`: no time at all is too little: write a time such as 10s"),
-        ("store.memory = \"1KiB\"", "p.toml:1: `store.memory`: it is too small to work with: write 1MiB or more"),
-        ("listen = []", "p.toml:1: `listen`: the list is empty: name at least one address"),
+        (
+            "\n[tls]\ncertificate = \"c.pem\"",
+            "p.toml:3: `tls.certificate`: a certificate needs its key: set `tls.key` too",
+        ),
+        ("\n[tls]\nkey = \"k.pem\"", "p.toml:3: `tls.key`: a key needs its certificate: set `tls.certificate` too"),
+        ("http.batch = 0", "p.toml:1: `http.batch`: 0 is too small: write 1 or more"),
+        ("http.body_time = 0", "p.toml:1: `http.body_time`: 0 is too short: write a duration such as 10s"),
+        ("store.memory = \"1KiB\"", "p.toml:1: `store.memory`: too small: write 1MiB or more"),
+        ("listen = []", "p.toml:1: `listen`: the list is empty: give at least one address"),
         (
             "trace.endpoint = \"localhost\"",
-            "p.toml:1: `trace.endpoint`: this is not a URL: write http://127.0.0.1:4318 or the like",
+            "p.toml:1: `trace.endpoint`: not a URL: write something like http://127.0.0.1:4318",
         ),
     ];
     for (file, told) in cases {
@@ -222,7 +222,7 @@ fn what_cannot_be_true_together_is_refused_where_it_was_said() {
 #[test]
 fn what_is_not_toml_is_refused_with_its_line() {
     let found = problems("data = \"d\"\nlisten = \n", &[], &[]);
-    assert!(found[0].starts_with("p.toml:2: this is not TOML: "), "{found:?}");
+    assert!(found[0].starts_with("p.toml:2: not valid TOML: "), "{found:?}");
 }
 
 #[test]

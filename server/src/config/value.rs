@@ -37,7 +37,7 @@ impl Given {
     }
 
     fn one(&self, kind: &str) -> Result<String, String> {
-        self.text().ok_or_else(|| format!("a list or a table does not fit here: write {kind}"))
+        self.text().ok_or_else(|| format!("a list or table is not allowed here: write {kind}"))
     }
 }
 
@@ -162,16 +162,16 @@ macro_rules! reads_text {
 
 reads_text! {
     Size, "a size", |text| text.parse(), |size| size.to_string().into();
-    Span, "a length of time", read_span, |span| span.to_string().into();
-    Period, "a length of time", read_period, |period| period.0.to_string().into();
+    Span, "a duration", read_span, |span| span.to_string().into();
+    Period, "a duration", read_period, |period| period.0.to_string().into();
     bool, "true or false", read_bool, |truth| (*truth).into();
     NonZeroU16, "a number", read_count, |number| i64::from(number.get()).into();
     NonZeroUsize, "a number", read_count, |number| i64::try_from(number.get()).unwrap_or(i64::MAX).into();
     usize, "a number", read_number, |number| i64::try_from(*number).unwrap_or(i64::MAX).into();
-    String, "a text", |text| Ok(text.to_owned()), |text| text.as_str().into();
+    String, "text", |text| Ok(text.to_owned()), |text| text.as_str().into();
     PathBuf, "a path", read_path, |path| path.display().to_string().into();
     Name, "a name", |text| Name::new(text).map_err(|error| error.to_string()), |name| name.as_str().into();
-    Synced, "`always` or a length of time", read_sync, show_sync;
+    Synced, "`always` or a duration", read_sync, show_sync;
     Ratio, "a number from 0 to 1", read_ratio, |ratio| ratio.0.into();
     Address, "an address", read_address, |address| address.to_string().into();
     HostName, "a name", read_host, |host| host.0.as_str().into();
@@ -179,10 +179,10 @@ reads_text! {
 }
 
 impl Reads for FileMode {
-    const KIND: &'static str = "a mode";
+    const KIND: &'static str = "a file mode";
 
     fn read(given: &Given) -> Result<FileMode, String> {
-        let bad = |text: &str| format!("{text} is not the mode of a file: write it in quotes, as chmod does: \"0660\"");
+        let bad = |text: &str| format!("{text} is not a file mode: write it as for chmod, in quotes: \"0660\"");
         // A file's 0o660 and 660 are other numbers than what they look like.
         if let Given::Toml(Value::Integer(number)) = given {
             return Err(bad(&number.value().to_string()));
@@ -246,7 +246,7 @@ fn read_number<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
 
 /// A number that is not 0.
 fn read_count<T: TryFrom<NonZeroU64>>(text: &str) -> Result<T, String> {
-    let number = NonZeroU64::new(read_number(text)?).ok_or("0 is too few: write 1 or more")?;
+    let number = NonZeroU64::new(read_number(text)?).ok_or("0 is too small: write 1 or more")?;
     T::try_from(number).map_err(|_| format!("{number} is too large here"))
 }
 
@@ -256,23 +256,23 @@ fn read_span(text: &str) -> Result<Span, String> {
 
 fn read_period(text: &str) -> Result<Period, String> {
     match read_span(text)? {
-        Span(0) => Err("no time at all is too little: write a time such as 10s".into()),
+        Span(0) => Err("0 is too short: write a duration such as 10s".into()),
         span => Ok(Period(span)),
     }
 }
 
 fn read_bool(text: &str) -> Result<bool, String> {
-    text.parse().map_err(|_| format!("{text:?} is neither true nor false: write one of them"))
+    text.parse().map_err(|_| format!("{text:?} is neither true nor false: write one of the two"))
 }
 
 fn read_host(text: &str) -> Result<HostName, String> {
     let is_host = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._*".contains(&byte));
-    let why = || format!("{text:?} is not the name of a host: write one such as punctual.example.com, without a port");
+    let why = || format!("{text:?} is not a host name: write something like punctual.example.com, without a port");
     if is_host { Ok(HostName(text.to_owned())) } else { Err(why()) }
 }
 
 fn read_path(text: &str) -> Result<PathBuf, String> {
-    if text.is_empty() { Err("the path is empty: name a file or directory".into()) } else { Ok(text.into()) }
+    if text.is_empty() { Err("the path is empty: give a file or directory".into()) } else { Ok(text.into()) }
 }
 
 fn read_sync(text: &str) -> Result<Synced, String> {
@@ -280,10 +280,10 @@ fn read_sync(text: &str) -> Result<Synced, String> {
         return Ok(Synced::Always);
     }
     match text.parse::<Span>() {
-        Ok(Span(0)) => Err("0 is no time to sync in: write always, or a time such as 100ms".into()),
+        Ok(Span(0)) => Err("0 is too short: write always, or a duration such as 100ms".into()),
         Ok(span) => Ok(Synced::Within(span)),
         Err(_) => {
-            Err(format!("{text:?} is neither `always` nor a length of time: write always, or a time such as 100ms"))
+            Err(format!("{text:?} is neither `always` nor a duration: write always, or a duration such as 100ms"))
         }
     }
 }
@@ -298,7 +298,7 @@ fn show_sync(sync: &Synced) -> Value {
 fn read_ratio(text: &str) -> Result<Ratio, String> {
     match text.parse::<f64>() {
         Ok(ratio) if (0.0..=1.0).contains(&ratio) => Ok(Ratio(ratio)),
-        _ => Err(format!("{text:?} is not a share: write a number from 0 to 1, such as 0.1")),
+        _ => Err(format!("{text:?} is not between 0 and 1: write a number such as 0.1")),
     }
 }
 
@@ -318,7 +318,7 @@ fn read_address(text: &str) -> Result<Address, String> {
     }
     Err(format!(
         "{text:?} is not an address with a port: write 127.0.0.1:7400, [::1]:7400, localhost:7400, \
-         or unix: and the path of a socket"
+         or unix:PATH for a Unix socket"
     ))
 }
 
@@ -327,7 +327,7 @@ fn read_log_format(text: &str) -> Result<LogFormat, String> {
         "auto" => Ok(LogFormat::Auto),
         "human" => Ok(LogFormat::Human),
         "json" => Ok(LogFormat::Json),
-        _ => Err(format!("{text:?} is not a format of the log: write auto, human or json")),
+        _ => Err(format!("{text:?} is not a log format: write auto, human or json")),
     }
 }
 

@@ -40,7 +40,7 @@ fn open(inside: &Inside<'_>) -> Result<Box<dyn Protocol>, Failure> {
     let config = inside.config;
     let mut session = [0; 8];
     getrandom::fill(&mut session)
-        .map_err(|error| Failure::Failed(format!("the system gives no random numbers: {error}")))?;
+        .map_err(|error| Failure::Failed(format!("cannot get random numbers from the system: {error}")))?;
     let limits = Limits {
         connections: config.beanstalk.connections.get(),
         batch: config.beanstalk.batch.get(),
@@ -50,7 +50,7 @@ fn open(inside: &Inside<'_>) -> Result<Box<dyn Protocol>, Failure> {
     };
     let session = u64::from_le_bytes(session);
     let door = Door::new(inside.handle.clone(), limits, machine(), &config.node.name, session)
-        .map_err(|error| Failure::Failed(format!("the beanstalk door cannot watch its connections: {error}")))?;
+        .map_err(|error| Failure::Failed(format!("the beanstalk door cannot monitor its connections: {error}")))?;
     Ok(Box::new(Arc::new(door)))
 }
 
@@ -75,14 +75,14 @@ fn write(counters: &Counters, page: &mut MetricsPage) {
     let connections = counters.connections();
     let states = [("open", connections.current), ("waiting", connections.waiting)];
     let connections = states.map(|(state, count)| ([state.to_owned()], count));
-    let about = "Connections to the beanstalk door: all that are open, and those of them that wait for a job.";
+    let about = "Connections to the beanstalk door: all open ones, and those waiting for a job.";
     page.gauges("beanstalk_connections", about, None, ["state"], &connections.into());
     let counts = counters.commands();
     let kinds = Kind::SHOWN.into_iter().chain(Kind::HIDDEN);
     let commands = kinds.map(|kind| ([kind.name().to_owned()], counts[kind as usize])).collect();
-    page.counters("beanstalk_commands", "Commands at the beanstalk door.", ["command"], &commands);
+    page.counters("beanstalk_commands", "Commands received by the beanstalk door.", ["command"], &commands);
     let errors = Word::ERRORS.map(|word| ([word.line().trim_end().to_owned()], counters.answers(word)));
-    let about = "Answers of the beanstalk door that say what went wrong.";
+    let about = "Error answers of the beanstalk door.";
     page.counters("beanstalk_errors", about, ["answer"], &errors.into());
 }
 

@@ -34,19 +34,19 @@ impl Doorway {
 
     fn unguarded(&self, endpoint: &Endpoint, has_tokens: bool) -> String {
         let (name, setting) = (self.name, self.setting);
-        let why = if has_tokens { "tokens are in force elsewhere" } else { "other machines reach it" };
+        let why = if has_tokens { "the server uses tokens" } else { "other machines can reach it" };
         format!(
-            "`{setting}`: {endpoint} would be open to everybody, and {why}: the protocol knows no tokens.\n  \
-             Say --{name}-open if something else keeps strangers out, or listen on 127.0.0.1 without tokens"
+            "`{setting}`: {endpoint} would be open to everyone, and {why}: the protocol has no tokens.\n  \
+             Use --{name}-open if something else keeps strangers out, or listen on 127.0.0.1 and use no tokens"
         )
     }
 }
 
 fn exposed(config: &Config, endpoint: &Endpoint) -> String {
     format!(
-        "{endpoint} can be reached by other machines, and there are no tokens in {}: anybody could do everything.\n  \
-         Make a token first: punctual token create --name admin --role admin --data {}\n  \
-         or listen on 127.0.0.1 only, or say --access-open if something else keeps strangers out",
+        "other machines can reach {endpoint}, and there are no tokens in {}: anyone could do everything.\n  \
+         Create a token first: punctual token create --name admin --role admin --data {}\n  \
+         or listen only on 127.0.0.1, or use --access-open if something else keeps strangers out",
         config.tokens().display(),
         config.data.display(),
     )

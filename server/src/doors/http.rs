@@ -73,7 +73,7 @@ impl Protocol for Http {
     fn advice(&self, endpoints: &[&Endpoint]) -> String {
         let mut text = String::new();
         if endpoints.iter().any(|endpoint| endpoint.is_exposed()) && !self.has_names {
-            text += "answers requests for its addresses only; add names with --http-hosts\n";
+            text += "answers only requests for its IP addresses and localhost; add host names with --http-hosts\n";
         }
         if let Some(endpoint) = endpoints.first() {
             let scheme = if self.tls.is_some() { "https" } else { "http" };
@@ -83,7 +83,7 @@ impl Protocol for Http {
             };
             let token = if self.app.access.is_open() { "" } else { " -H \"authorization: Bearer $PUNCTUAL_TOKEN\"" };
             text += &format!(
-                "\nSchedule a task for 3 seconds from now, and receive it:\n  \
+                "\nSchedule a task for 3 seconds from now and receive it:\n  \
                  curl -s {url}/v1/tasks{token} --json '{{\"topic\":\"hello\",\"delay\":\"3s\",\"text\":\"world\"}}'\n  \
                  curl -s {url}/v1/reserve{token} --json '{{\"queues\":[\"hello\"],\"wait\":\"10s\"}}'\n\n"
             );

@@ -73,10 +73,10 @@ impl OpenDoors {
         let drained: Vec<&str> =
             self.0.iter().filter(|door| door.protocol.drain()).map(|door| door.doorway.name).collect();
         for name in &drained {
-            tracing::info!("the {name} door takes no more jobs until the server is started again");
+            tracing::info!("the {name} door accepts no more jobs until the server is restarted");
         }
         if drained.is_empty() {
-            tracing::warn!("told to drain, and no door that is open can be drained");
+            tracing::warn!("told to drain, but no open door can be drained");
         }
     }
 
@@ -86,8 +86,8 @@ impl OpenDoors {
             if door.close() {
                 let name = door.doorway.name;
                 tracing::warn!(
-                    "tokens are in force now, and the {name} protocol knows none: its door is closed, and whatever its \
-                     connections held is given back; start with --{name}-open if something else keeps strangers out"
+                    "tokens are in force now, and the {name} protocol has none: its door is closed, and the jobs its \
+                     connections held are given back; start with --{name}-open if something else keeps strangers out"
                 );
             }
         }
@@ -105,7 +105,7 @@ impl OpenDoors {
         for door in self.0.iter_mut().filter(|door| door.doorway.ends == ends) {
             for serving in door.serving.drain(..) {
                 if let Err(error) = serving.await {
-                    tracing::error!(%error, "the {} door did not close in order", door.doorway.name);
+                    tracing::error!(%error, "the {} door did not close cleanly", door.doorway.name);
                 }
             }
         }

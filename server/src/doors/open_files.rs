@@ -29,7 +29,7 @@ pub fn allow(doorways: &[Doorway]) {
         tracing::warn!(
             allowed,
             wanted,
-            "the system allows fewer open files than {} need, and further connections wait: \
+            "the limit on open files is lower than {} need, so further connections will wait: \
              raise it (ulimit -n, LimitNOFILE)",
             settings.join(" and ")
         );

@@ -84,8 +84,8 @@ fn resolve(setting: &str, address: &Address) -> Result<Endpoint, Failure> {
         Address::Unix(path) => return Ok(Endpoint::Unix(path.clone())),
     };
     let unknown = |why: &str| Failure::Usage(format!("`{setting}`: {name} {why}; write an IP address and a port"));
-    let mut found = name.to_socket_addrs().map_err(|error| unknown(&format!("cannot be found: {error}")))?;
-    found.next().map(Endpoint::Address).ok_or_else(|| unknown("stands for no address"))
+    let mut found = name.to_socket_addrs().map_err(|error| unknown(&format!("cannot be resolved: {error}")))?;
+    found.next().map(Endpoint::Address).ok_or_else(|| unknown("has no address"))
 }
 
 fn listen(config: &Config, setting: &str, endpoint: Endpoint) -> Result<Socket, Failure> {
@@ -107,13 +107,13 @@ fn listen_on_address(setting: &str, address: SocketAddr) -> Result<Socket, Failu
     })();
     opened.map_err(|error: io::Error| {
         let fix = match error.kind() {
-            io::ErrorKind::AddrInUse => "another process listens there: stop that one, or choose another port",
-            io::ErrorKind::AddrNotAvailable => "this machine does not have that address: choose one that it has",
+            io::ErrorKind::AddrInUse => "another process is listening there: stop it, or choose another port",
+            io::ErrorKind::AddrNotAvailable => "this machine does not have that address: choose one of its own",
             io::ErrorKind::PermissionDenied => "this user may not use that port: choose one above 1023",
             _ => "choose another address",
         };
         let flag = setting.replace('.', "-");
-        Failure::Failed(format!("cannot listen on {address}: {fix} by --{flag} ({error})"))
+        Failure::Failed(format!("cannot listen on {address}: {fix} with --{flag} ({error})"))
     })
 }
 
@@ -123,17 +123,17 @@ fn listen_on_file(setting: &str, path: &Path, mode: u32) -> Result<Socket, Failu
         Ok(listener) => Ok(Socket { listener, endpoint }),
         Err(error) => {
             let fix = match &error {
-                UnixError::InUse => "stop that one, or choose another path",
-                UnixError::NotASocket => "remove it if it is not needed, or choose another path",
+                UnixError::InUse => "stop it, or choose another path",
+                UnixError::NotASocket => "remove it if you do not need it, or choose another path",
                 UnixError::TooLong(_) => "choose a shorter path",
                 UnixError::System(error) => match error.kind() {
-                    io::ErrorKind::NotFound => "make its directory first, or choose another path",
-                    io::ErrorKind::PermissionDenied => "this user may not make files there: choose another path",
+                    io::ErrorKind::NotFound => "create its directory first, or choose another path",
+                    io::ErrorKind::PermissionDenied => "this user may not create files there: choose another path",
                     _ => "choose another path",
                 },
             };
             let flag = setting.replace('.', "-");
-            Err(Failure::Failed(format!("cannot listen on {endpoint}: {error}: {fix} by --{flag}")))
+            Err(Failure::Failed(format!("cannot listen on {endpoint}: {error}: {fix} with --{flag}")))
         }
     }
 }

@@ -48,20 +48,20 @@ impl Snapshot<'_> {
     }
 
     fn node(&self, page: &mut MetricsPage) {
-        page.info("build", "What is running.", &[("version", env!("CARGO_PKG_VERSION"))]);
-        page.gauge("ready", "1 if the node answers, as /readyz says.", None, u64::from(self.is_ready));
+        page.info("build", "The version that is running.", &[("version", env!("CARGO_PKG_VERSION"))]);
+        page.gauge("ready", "1 if the node answers, as reported by /readyz.", None, u64::from(self.is_ready));
         let reasons = [
             ("no-room", matches!(self.hardship, Some(Hardship::NoRoom(_)))),
             ("failing", matches!(self.hardship, Some(Hardship::Failing(_)))),
         ];
         let degraded: Series<1> = reasons.map(|(reason, is_so)| ([reason.to_owned()], u64::from(is_so))).into();
-        let about = "1 if the store takes no new tasks for this reason, as /readyz says.";
+        let about = "1 if the store accepts no new tasks for this reason, as reported by /readyz.";
         page.gauges("degraded", about, None, ["reason"], &degraded);
         let up = self.now.as_millis().saturating_sub(self.stats.started_at.as_millis()) / 1_000;
         page.gauge("uptime", "How long the node has been running.", Some(Unit::Seconds), up);
         let (forward, back) = self.clock_steps;
         let steps = [("forward", forward), ("back", back)].map(|(way, count)| ([way.to_owned()], count));
-        let about = "Steps of the machine's clock of more than a second, followed or not.";
+        let about = "Jumps of the machine's clock by more than a second, followed or not.";
         page.counters("clock_steps", about, ["direction"], &steps.into());
     }
 
@@ -76,7 +76,7 @@ impl Snapshot<'_> {
         for (topic, _) in &self.topics {
             tasks.add(&topic.name, [topic.waiting, topic.leased, topic.dead, topic.history]);
         }
-        let about = "Tasks by topic: waiting for their time or a consumer, leased, dead letters, in the history.";
+        let about = "Tasks by topic: waiting for their time or for a consumer, leased, dead letters, in the history.";
         page.gauges("tasks", about, None, ["topic", "state"], &tasks.rows(self.has_other_topics()));
         let mut deliveries =
             Split::new([("ready", total.ready), ("leased", total.leased), ("dead", total.dead_in_queues)]);
@@ -102,11 +102,11 @@ impl Snapshot<'_> {
             let age = queue.oldest.map_or(0, |oldest| self.now.as_millis().saturating_sub(oldest.as_millis()) / 1_000);
             ([queue.counts.name.to_string()], age)
         });
-        let about = "For how long the delivery of a queue has been ready that was ready first; 0 if none is.";
+        let about = "How long the oldest ready delivery of a queue has been ready; 0 if there is none.";
         page.gauges("queue_oldest_ready", about, Some(Unit::Seconds), ["queue"], &ages.collect());
-        let about = "they should have been until they were offered";
+        let about = "they should have been offered until they were";
         self.wait(page, "offered", about, &self.stats.offered_buckets, |timing| &timing.offered);
-        let about = "they were offered until they were handed over";
+        let about = "they were offered until a consumer took them";
         self.wait(page, "taken", about, &self.stats.taken_buckets, |timing| &timing.taken);
     }
 
@@ -122,7 +122,7 @@ impl Snapshot<'_> {
         };
         let count = format!("Deliveries that were {what}, by queue.");
         page.counters(&format!("queue_{what}"), &count, ["queue"], &part("count"));
-        let sum = format!("For how long in all, from when {about}, by queue.");
+        let sum = format!("Total time from when {about}, by queue.");
         page.sums(&format!("queue_{what}"), &sum, Unit::Seconds, ["queue"], &part("micros"), MICROS);
     }
 
@@ -139,7 +139,7 @@ impl Snapshot<'_> {
         page.counters("happenings", "What happened to tasks and deliveries, by topic.", ["topic", "what"], &happened);
         page.counters(
             "dead_letters",
-            "Deliveries that were given up, by topic and reason.",
+            "Deliveries that became dead letters, by topic and reason.",
             ["topic", "reason"],
             &dead,
         );
@@ -147,31 +147,28 @@ impl Snapshot<'_> {
 
     fn work(&self, page: &mut MetricsPage) {
         let stats = &self.stats;
-        let late = "How late deliveries were handed over after they were due, whoever was slow.";
+        let late = "How long after their due time deliveries were handed over, no matter which side was slow.";
         page.histogram("lateness", late, Some(Unit::Seconds), &stats.lateness_buckets, MICROS);
-        let offered = "The server's part of it: from when deliveries should have been until they were offered.";
+        let offered =
+            "The server's share of the lateness: from when deliveries should have been offered until they were.";
         page.histogram("offered", offered, Some(Unit::Seconds), &stats.offered_buckets, MICROS);
-        let taken = "The consumers' part of it: from when deliveries were offered until they were handed over.";
+        let taken =
+            "The consumers' share of the lateness: from when deliveries were offered until a consumer took them.";
         page.histogram("taken", taken, Some(Unit::Seconds), &stats.taken_buckets, MICROS);
         let commit = "How long the store took to make a commit durable.";
         page.histogram("commit", commit, Some(Unit::Seconds), &stats.commit_time_buckets, MICROS);
         page.histogram("commit_rows", "How many rows each commit changed.", None, &stats.commit_changes_buckets, 1.0);
 
         page.counter("failed_commits", "Commits that failed or were refused.", stats.failed_commits);
-        let about = "Stored counts that turned out to be wrong and were put right.";
+        let about = "Stored counts that were found wrong and corrected.";
         page.counter("counts_mended", about, stats.counts_mended);
-        page.counter("steps", "Steps of the shards that had an outcome.", stats.steps);
-        page.counter("answers", "Answers that were given.", stats.answers);
+        page.counter("steps", "Shard steps that did something.", stats.steps);
+        page.counter("answers", "Answers given.", stats.answers);
         let refusals: Series<1> = stats.refusals.iter().map(|(code, count)| ([(*code).to_owned()], *count)).collect();
-        page.counters(
-            "refusals",
-            "Requests that were not carried out, by the code of the problem.",
-            ["reason"],
-            &refusals,
-        );
-        page.gauge("waiting_consumers", "Consumers that wait for deliveries.", None, stats.waiting_consumers as u64);
+        page.counters("refusals", "Requests refused, by problem code.", ["reason"], &refusals);
+        page.gauge("waiting_consumers", "Consumers waiting for deliveries.", None, stats.waiting_consumers as u64);
         let inboxes = (0..).zip(&stats.inboxes).map(|(shard, length): (u32, _)| ([shard.to_string()], *length as u64));
-        let about = "Requests that wait to be looked at, by shard.";
+        let about = "Requests waiting to be processed, by shard.";
         page.gauges("inbox_requests", about, None, ["shard"], &inboxes.collect());
     }
 }
@@ -179,11 +176,11 @@ impl Snapshot<'_> {
 impl Snapshot<'_> {
     fn archive(&self, page: &mut MetricsPage) {
         let Some(archive) = &self.stats.archive else { return };
-        page.counter("archived_tasks", "Finished tasks that the archive has taken.", archive.archived);
+        page.counter("archived_tasks", "Finished tasks written to the archive.", archive.archived);
         page.counter("archive_failures", "How often archiving failed.", archive.failures);
         page.gauge(
             "archive_failing",
-            "1 if archiving failed the last time.",
+            "1 if the last attempt to archive failed.",
             None,
             u64::from(archive.last_error.is_some()),
         );

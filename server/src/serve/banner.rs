@@ -20,12 +20,12 @@ pub fn show(effective: &Effective, doors: &OpenDoors, store: &dyn OpenStore, acc
     text += &format!("data in {}\n", data.display());
     text += &format!("{store}\n");
     text += &match effective.files.as_slice() {
-        [] => "no configuration file; `punctual config` shows what counts\n".to_owned(),
-        files => format!("configured by {}; `punctual config` shows what counts\n", files.join(", ")),
+        [] => "no configuration file; `punctual config` shows the settings in effect\n".to_owned(),
+        files => format!("configured by {}; `punctual config` shows the settings in effect\n", files.join(", ")),
     };
     text += &match access.is_open() {
-        true => "no tokens: whoever reaches it may do everything\n".to_owned(),
-        false => format!("every request needs a token of {}\n", config.tokens().display()),
+        true => "no tokens: anyone who can connect may do everything\n".to_owned(),
+        false => format!("every request needs a token from {}\n", config.tokens().display()),
     };
     text += &doors.advice();
     // Whoever closed the pipe does not want to know.

@@ -49,13 +49,13 @@ impl InForce {
         let file = self.file.path().display();
         match self.file.read() {
             Ok(Some(tokens)) => {
-                tracing::info!(tokens = tokens.len(), %file, "the tokens were read again");
+                tracing::info!(tokens = tokens.len(), %file, "token file reloaded");
                 self.access.replace(tokens);
                 self.trouble = None;
             }
             Ok(None) => {
                 if !self.access.is_open() {
-                    tracing::warn!(%file, "the file of tokens is gone; what was read stays in force until a restart");
+                    tracing::warn!(%file, "the token file is gone; the tokens last read stay in force until a restart");
                 }
                 self.trouble = None;
             }
@@ -67,10 +67,10 @@ impl InForce {
     fn suffer(&mut self, error: String) {
         if self.access.is_open() {
             // Tokens were made, though not for this server to read: nobody is let in until they can be.
-            tracing::error!(error, "there are tokens now, and none can be read: nobody is let in");
+            tracing::error!(error, "a token file has appeared but cannot be read: every request is refused");
             self.access.replace(Vec::new());
         } else if self.trouble.as_ref() != Some(&error) {
-            tracing::error!(error, "the tokens stay as they were");
+            tracing::error!(error, "cannot reload the token file; the previous tokens stay in force");
         }
         self.trouble = Some(error);
     }
@@ -79,9 +79,9 @@ impl InForce {
 fn missing(file: &TokenFile) -> String {
     let path = file.path().display();
     format!(
-        "`access.tokens`: there is no file {path}, and without one everybody could do everything.\n  \
-         Make a token first: punctual token create --name admin --role admin --tokens {path}\n  \
-         or do not name a file if no tokens are wanted"
+        "`access.tokens`: there is no file {path}, and without tokens anyone could do everything.\n  \
+         Create a token first: punctual token create --name admin --role admin --tokens {path}\n  \
+         or, if you do not want tokens, leave the setting out"
     )
 }
 

@@ -97,10 +97,10 @@ fn serve(effective: &Effective, force_open: bool, traces: Option<&Traces>) -> Re
     runtime.block_on(live(node, supervisor, signals))?;
     runtime.shutdown_timeout(LEFTOVERS);
     if Arc::strong_count(&store) > 1 {
-        tracing::warn!("somebody still holds the store; it is left as after a crash, which loses nothing");
+        tracing::warn!("the store is still in use and is left as after a crash; nothing is lost");
     }
     drop(store);
-    tracing::info!("stopped: everything that was confirmed is on disk");
+    tracing::info!("stopped: everything confirmed is on disk");
     Ok(())
 }
 
@@ -111,21 +111,21 @@ async fn live(node: Node, mut supervisor: Supervisor, mut signals: Signals) -> R
     let mut doors = supervisor.doors;
     match &reason {
         Stop::Signal(signal) => {
-            tracing::info!(signal, "stopping: nobody is let in any more, waiting consumers are answered");
+            tracing::info!(signal, "stopping: no new connections; waiting consumers are answered");
         }
-        Stop::Broken(why) => tracing::error!(why, "stopping: what is not on disk yet cannot be vouched for"),
+        Stop::Broken(why) => tracing::error!(why, "stopping: whatever is not on disk yet may be lost"),
     }
     // Nobody may have to wait for what stopping waits for.
     tokio::spawn(async move {
         let signal = signals.next_stop().await;
-        tracing::warn!(signal, "told to stop again: leaving at once; what was confirmed is on disk");
+        tracing::warn!(signal, "told to stop again: exiting at once; everything confirmed is on disk");
         std::process::exit(1);
     });
     doors.close();
     doors.end(Ends::BeforeTheNode).await;
     let stopping = tokio::task::spawn_blocking(move || node.stop());
-    stopping.await.map_err(|error| Failure::Failed(format!("the node did not stop in order: {error}")))?;
-    tracing::info!("all that was taken in is committed and answered; connections end");
+    stopping.await.map_err(|error| Failure::Failed(format!("the node did not stop cleanly: {error}")))?;
+    tracing::info!("every accepted request is committed and answered; closing connections");
     doors.end(Ends::AfterTheNode).await;
     match reason {
         Stop::Signal(_) => Ok(()),
@@ -145,27 +145,29 @@ fn runtime(config: &Config) -> Result<Runtime, Failure> {
     let threads = threads(config);
     let runtime =
         Builder::new_multi_thread().worker_threads(threads).thread_name("punctual-serve").enable_all().build();
-    runtime.map_err(|error| Failure::Failed(format!("the threads for connections could not be started: {error}")))
+    runtime.map_err(|error| Failure::Failed(format!("cannot start the threads for connections: {error}")))
 }
 
 /// The machine's clock, which says in the log when it was set.
 fn clock(config: &Config) -> DoubtingClock {
     let doubt = config.clock.doubt;
     DoubtingClock::new(doubt.as_duration(), move |step: ClockStep| match step.fate {
-        StepFate::Followed => tracing::warn!(%step, "the clock was set back; what is not handed out waits for it"),
+        StepFate::Followed => {
+            tracing::warn!(%step, "the clock was set back; tasks not delivered yet wait until it catches up")
+        }
         StepFate::Doubted => tracing::warn!(
             %step, %doubt,
-            "the clock was set forward, which the time since boot does not confirm: nothing fires by it until it has \
-             stood there for as long as `clock.doubt` says"
+            "the clock jumped forward, which the time since boot does not confirm: no task fires by it until it has \
+             stayed there for the duration of `clock.doubt`"
         ),
         StepFate::Believed => {
-            tracing::warn!(%step, "the clock still stands where it was set forward to: it is followed now")
+            tracing::warn!(%step, "the clock has stayed where it jumped to: it is followed now")
         }
         StepFate::Unquestioned => {
-            tracing::warn!(%step, "the clock was set forward: it is followed at once, as `clock.doubt` is zero")
+            tracing::warn!(%step, "the clock jumped forward: it is followed at once, because `clock.doubt` is zero")
         }
         StepFate::Withdrawn => {
-            tracing::warn!(%step, "the clock was set forward for a while and is back: nothing has fired by it");
+            tracing::warn!(%step, "the clock jumped forward and came back: no task fired by it");
         }
     })
 }
@@ -178,7 +180,7 @@ fn start_node(
 ) -> Result<Node, Failure> {
     let mut seed = [0; 8];
     getrandom::fill(&mut seed)
-        .map_err(|error| Failure::Failed(format!("the system gives no random numbers: {error}")))?;
+        .map_err(|error| Failure::Failed(format!("cannot get random numbers from the system: {error}")))?;
     let mut shard = ShardConfig { create_on_use: config.tasks.create_on_use, ..ShardConfig::default() };
     shard.seed = u64::from_le_bytes(seed);
     shard.limits.body_bytes = config.tasks.max_body.as_usize();

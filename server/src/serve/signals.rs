@@ -25,7 +25,8 @@ pub enum Asked {
 impl Signals {
     /// Begins to listen. From now on no signal ends the process by itself.
     pub fn new() -> Result<Signals, Failure> {
-        let listen = |kind| signal(kind).map_err(|error| Failure::Failed(format!("cannot listen to signals: {error}")));
+        let listen =
+            |kind| signal(kind).map_err(|error| Failure::Failed(format!("cannot listen for signals: {error}")));
         Ok(Signals {
             terminate: listen(SignalKind::terminate())?,
             interrupt: listen(SignalKind::interrupt())?,

@@ -72,8 +72,8 @@ impl Supervisor {
     fn reload_certificate(&self) {
         let Some(certificate) = &self.certificate else { return };
         match certificate.reload() {
-            Ok(()) => tracing::info!("certificate and key were read again; new connections get them"),
-            Err(error) => tracing::error!(error, "the certificate stays as it was"),
+            Ok(()) => tracing::info!("certificate and key reloaded; new connections use them"),
+            Err(error) => tracing::error!(error, "cannot reload the certificate; the previous one stays in use"),
         }
     }
 
@@ -82,9 +82,9 @@ impl Supervisor {
         let hardship = self.handle.hardship();
         match (&hardship, was_troubled) {
             (Some(hardship), false) => {
-                tracing::error!(why = hardship.why(), "no new tasks are taken; /readyz says so too");
+                tracing::error!(why = hardship.why(), "new tasks are refused; /readyz says so too");
             }
-            (None, true) => tracing::info!("new tasks are taken again"),
+            (None, true) => tracing::info!("new tasks are accepted again"),
             _ => {}
         }
         hardship.is_some()

@@ -35,7 +35,7 @@ pub fn exporter(endpoint: &str) -> Result<impl Exporter + 'static, String> {
         format!("{}/v1/traces", endpoint.trim_end_matches('/'))
     };
     let wrong = |error: &dyn std::fmt::Display| {
-        format!("`trace.endpoint`: {endpoint} is not a URL ({error}): write http://127.0.0.1:4318 or the like")
+        format!("`trace.endpoint`: {endpoint} is not a URL ({error}): write something like http://127.0.0.1:4318")
     };
     let client = Post::new().map_err(|error| wrong(&error))?;
     let exporter = SpanExporter::builder().with_http().with_http_client(client).with_endpoint(&full);
@@ -60,7 +60,7 @@ impl Exporter for Telling {
             losses.0 += spans;
             if losses.1.is_none_or(|at| at.elapsed() > COMPLAIN) {
                 let endpoint = &self.endpoint;
-                tracing::warn!(spans = losses.0, %why, endpoint, "spans were lost on their way to the collector");
+                tracing::warn!(spans = losses.0, %why, endpoint, "spans were lost on the way to the collector");
                 *losses = (0, Some(Instant::now()));
             }
         }

@@ -198,7 +198,7 @@ fn a_file_of_tokens_that_was_named_must_be_there() {
     server.token = Some(made.stdout.trim().to_owned());
     server.get("/v1/topics").expect(200);
     fs::remove_dir_all(server.directory().join("etc")).unwrap();
-    server.wait_for("the file of tokens is gone");
+    server.wait_for("the token file is gone");
     server.get("/v1/topics").expect(200);
     server.token = None;
     server.get("/v1/topics").expect(401);
@@ -211,7 +211,7 @@ fn a_file_of_tokens_that_is_a_link_to_nothing_starts_nothing() {
     symlink("nowhere.toml", server.data().join("tokens.toml")).unwrap();
     server.spawn();
     assert_eq!(server.wait().code(), Some(2));
-    server.wait_for("it is a link to a file that is not there");
+    server.wait_for("it is a link to a file that does not exist");
 }
 
 #[test]

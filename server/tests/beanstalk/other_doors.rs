@@ -203,7 +203,7 @@ fn the_door_closes_when_tokens_are_made_unless_it_is_open_to_all() {
         assert_eq!(made.code, Some(0), "{made:?}");
         server.token = Some(made.stdout.trim().to_owned());
         server.signal("HUP");
-        server.wait_for("the tokens were read again");
+        server.wait_for("token file reloaded");
         if is_open_to_all {
             assert_eq!(holding.say("use other"), "USING other");
             continue;

@@ -25,7 +25,7 @@ impl Storage for Embedded {
         let place = opening.data.path().join(DIRECTORY);
         let disk = Directory::open(&place).map_err(|error| {
             let place = place.display();
-            trouble(&format!("the store's directory {place} cannot be opened"), &error)
+            trouble(&format!("cannot open the store's directory {place}"), &error)
         })?;
         let settings = punctual_almanac::Config {
             must_exist: opening.data.was_used(),
@@ -36,12 +36,15 @@ impl Storage for Embedded {
         let almanac = Almanac::open(Arc::new(disk), settings, clock).map_err(|error| match error {
             OpenError::Io { what, error } => trouble(&what, &error),
             error if error.is_loss() => Failure::Failed(format!(
-                "{error}. `punctual serve --force-open` goes on without what is lost, and says what that is"
+                "{error}. `punctual serve --force-open` continues without what is lost, and logs what that is"
             )),
             error => Failure::failed(error),
         })?;
         for loss in almanac.losses() {
-            tracing::error!(loss, "the store has lost confirmed tasks, and was told to go on without them");
+            tracing::error!(
+                loss,
+                "the store has lost confirmed tasks; continuing without them, because of --force-open"
+            );
         }
         Ok(Arc::new(almanac))
     }
@@ -100,14 +103,14 @@ impl OpenStore for Almanac {
             ("keys", usage.key_bytes as u64),
             ("blocks", usage.block_bytes as u64),
         ]);
-        page.gauges("store_memory", "Memory of the store, by what it is for.", Some(Unit::Bytes), ["part"], &memory);
+        page.gauges("store_memory", "Memory used by the store, by purpose.", Some(Unit::Bytes), ["part"], &memory);
         let disk: Series<1> = parts(&[("runs", usage.run_bytes), ("journal", usage.journal_bytes)]);
-        page.gauges("store_disk", "Disk space of the store, by what it is for.", Some(Unit::Bytes), ["part"], &disk);
-        page.gauge("store_runs", "Runs of the store.", None, usage.runs as u64);
-        page.gauge("store_run_rows", "Living rows in runs of the store.", None, usage.rows_in_runs);
+        page.gauges("store_disk", "Disk space used by the store, by purpose.", Some(Unit::Bytes), ["part"], &disk);
+        page.gauge("store_runs", "Runs in the store.", None, usage.runs as u64);
+        page.gauge("store_run_rows", "Live rows in the runs of the store.", None, usage.rows_in_runs);
         page.gauge(
             "store_free_segments",
-            "Segments of the journal that are ready to be written over.",
+            "Journal segments that are free for reuse.",
             None,
             usage.free_segments as u64,
         );
