@@ -29,7 +29,7 @@ impl Address {
         let bad = |reason: &str| Error::BadUrl { url: url.into(), reason: reason.into() };
         if let Some(path) = url.trim().strip_prefix("unix:") {
             if path.is_empty() {
-                return Err(bad("it names no socket: write unix: and its path"));
+                return Err(bad("it has no path: write unix:PATH"));
             }
             return Ok(Address { text: LOCAL.into(), secure: false, unix: Some(path.into()) });
         }
@@ -42,7 +42,7 @@ impl Address {
         };
         let Some(authority) = uri.authority() else { return Err(bad("it has no host")) };
         if authority.as_str().contains('@') {
-            return Err(bad("it holds a user or password: pass a token instead"));
+            return Err(bad("it contains a user or password: use a token instead"));
         }
         if uri.query().is_some() {
             return Err(bad("it has a query"));

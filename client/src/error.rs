@@ -32,9 +32,7 @@ pub enum Error {
         reason: String,
     },
     /// There was no answer in time. The request may have been carried out.
-    #[error(
-        "no answer after {after:?}: the request may have been carried out; ask where the task stands, or try again"
-    )]
+    #[error("no answer after {after:?}: the request may have been carried out; look up the task, or try again")]
     Timeout {
         /// How long it was waited for.
         after: Duration,
@@ -48,7 +46,7 @@ pub enum Error {
         reason: String,
     },
     /// The answer was not one of a Punctual server: the address may be that of something else, such as a proxy.
-    #[error("the answer (status {status}) is not one of Punctual: {reason}; is this the right address?")]
+    #[error("the answer (status {status}) does not come from Punctual: {reason}; is this the right address?")]
     BadAnswer {
         /// The HTTP status.
         status: u16,
@@ -62,10 +60,10 @@ pub enum Error {
         reason: String,
     },
     /// The token holds what a header cannot.
-    #[error("the token cannot be sent: it may hold visible characters of ASCII only")]
+    #[error("the token cannot be sent: it may contain only visible ASCII characters")]
     BadToken,
     /// A body cannot be written as JSON, or not be read as what was asked for.
-    #[error("the body does not fit: {reason}")]
+    #[error("the body has an unexpected form: {reason}")]
     BadBody {
         /// What is wrong with it.
         reason: String,
@@ -80,8 +78,8 @@ pub enum Error {
 
 fn advice(sent: bool) -> &'static str {
     match sent {
-        false => "nothing was sent, so nothing has happened: look at the address, and whether the server runs",
-        true => "the request may have been carried out; ask where the task stands, or try again",
+        false => "nothing was sent, so nothing has happened: check the address, and that the server is running",
+        true => "the request may have been carried out; look up the task, or try again",
     }
 }
 

@@ -297,7 +297,7 @@ mod tests {
             outcome: ScheduleOutcome::Existed,
             due: None,
             standing: Some(Standing::Scheduled { at: Time(7) }),
-            hint: Some("take another id".into()),
+            hint: Some("use another id".into()),
         };
         let settled = settle_name(existed.clone(), true);
         assert_eq!((settled.outcome, settled.due, settled.standing), (ScheduleOutcome::Created, Some(Time(7)), None));

@@ -244,11 +244,11 @@ fn trust(secure: bool, certificates: &[Vec<u8>]) -> Result<ClientConfig, Error> 
                 given.push(certificate);
             }
             if roots.len() == before {
-                return Err(bad("the PEM holds no certificate".into()));
+                return Err(bad("the PEM contains no certificate".into()));
             }
         }
         if roots.is_empty() {
-            return Err(bad("this machine has none; pass that of the server's authority".into()));
+            return Err(bad("this machine trusts none; give that of the server's authority".into()));
         }
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());

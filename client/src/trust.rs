@@ -87,16 +87,16 @@ pub(crate) fn refusal(error: &(dyn StdError + 'static)) -> Option<String> {
     let Error::InvalidCertificate(why) = tls else { return None };
     Some(match why {
         _ if is_authority_as_server(tls) => {
-            "is self-signed; trust this very certificate, or use one that an authority has signed".into()
+            "is self-signed; trust this certificate itself, or use one signed by an authority".into()
         }
         CertificateError::UnknownIssuer => {
-            "is vouched for by nobody whom this machine trusts; trust the certificate of \
+            "is not signed by any authority this machine trusts; trust the certificate of \
             its authority, or the certificate itself if it is self-signed"
                 .into()
         }
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => format!(
-            "is for another name ({why}); use a name that is in it, or make one with this name as a subject alternative \
-            name (a common name is not looked at)"
+            "is for another name ({why}); use a name that is in it, or create one with this name as a subject alternative \
+            name (the common name is ignored)"
         ),
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => format!("has expired ({why}); renew it"),
         why => format!("cannot be used ({why})"),

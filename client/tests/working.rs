@@ -169,7 +169,7 @@ async fn a_body_of_another_type_is_rejected() {
     queue.settled(2).await;
     started.stop().await;
     assert_eq!(queue.said("good"), ["acknowledge"]);
-    assert!(queue.said("bad")[0].starts_with("reject: the body does not fit"), "{:?}", queue.said("bad"));
+    assert!(queue.said("bad")[0].starts_with("reject: the body has an unexpected form"), "{:?}", queue.said("bad"));
 }
 
 #[tokio::test]

@@ -280,7 +280,7 @@ impl Swept {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// The body is larger than allowed.
-    #[error("the body has {bytes} bytes, at most {limit} are allowed: store it elsewhere and send its address")]
+    #[error("the body has {bytes} bytes, but at most {limit} are allowed: store it elsewhere and send its address")]
     BodyTooLarge {
         /// What it has.
         bytes: usize,
@@ -317,12 +317,10 @@ pub enum Refused {
     #[error("there is no queue {0}: create it first")]
     NoSuchQueue(Name),
     /// The task is due at once and its queue is full.
-    #[error("queue {0} is full: try again when it has been worked off")]
+    #[error("queue {0} is full: try again when it has room")]
     QueueFull(Name),
     /// The topic or queue holds rows.
-    #[error(
-        "{name} is not empty (tasks, deliveries and dead letters in it: {rows}): work them off, or force the deletion"
-    )]
+    #[error("{name} is not empty (tasks, deliveries and dead letters: {rows}): empty it first, or force the deletion")]
     NotEmpty {
         /// The topic or queue.
         name: Name,
@@ -330,7 +328,7 @@ pub enum Refused {
         rows: u64,
     },
     /// The lease is over, or was never granted; somebody else may hold the delivery.
-    #[error("the lease is not in force any more; the delivery's present standing: {now:?}")]
+    #[error("the lease is no longer valid; the delivery now: {now:?}")]
     LeaseLost {
         /// Where the delivery stands now; `None` if it is not there any more.
         now: Option<Standing>,
@@ -348,7 +346,7 @@ pub enum Refused {
         why: String,
     },
     /// Settings that contradict themselves.
-    #[error("these settings cannot be kept: {0}")]
+    #[error("these settings are not valid: {0}")]
     BadSettings(String),
 }
 

@@ -97,7 +97,7 @@ impl AttemptLog {
 pub(crate) fn check_note(note: Option<&str>) -> Result<(), Refused> {
     match note {
         Some(note) if note.len() > NOTE_BYTES => {
-            let why = format!("{} bytes, at most {NOTE_BYTES} are kept: put the rest into a log", note.len());
+            let why = format!("{} bytes, but at most {NOTE_BYTES} are kept: put the rest in a log", note.len());
             Err(Refused::Invalid { field: "note", why })
         }
         _ => Ok(()),

@@ -39,10 +39,10 @@ impl Reserve {
     pub fn check(&self) -> Result<(), Refused> {
         let invalid = |field, why: &str| Err(Refused::Invalid { field, why: why.into() });
         if self.queues.is_empty() {
-            return invalid("queues", "a consumer must name at least one queue");
+            return invalid("queues", "name at least one queue");
         }
         if self.max == 0 {
-            return invalid("max", "a consumer takes at least one delivery");
+            return invalid("max", "ask for at least one delivery");
         }
         if self.lease == Some(Millis::ZERO) {
             return invalid("lease", NO_LEASE);

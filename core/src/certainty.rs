@@ -16,7 +16,7 @@ impl fmt::Display for Certainty {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Certainty::NothingDone => "nothing was done: try again later",
-            Certainty::Unknown => "the outcome is unknown: ask, or try again with the same id",
+            Certainty::Unknown => "the outcome is unknown: look it up, or try again with the same id",
         })
     }
 }

@@ -19,10 +19,10 @@ pub enum BadName {
     #[error("a name must not be empty")]
     Empty,
     /// The text is longer than [`Name::MAX_BYTES`].
-    #[error("a name has at most {max} bytes, this one has {0}", max = Name::MAX_BYTES)]
+    #[error("a name can have at most {max} bytes, but this one has {0}", max = Name::MAX_BYTES)]
     TooLong(usize),
     /// The text holds a character that cannot be seen.
-    #[error("a name consists of visible characters, this one has {character:?} at byte {at}")]
+    #[error("a name must consist of visible characters, but this one has {character:?} at byte {at}")]
     Invisible {
         /// The character.
         character: char,
@@ -30,7 +30,7 @@ pub enum BadName {
         at: usize,
     },
     /// The text is `.` or `..`.
-    #[error("{0:?} cannot be a name: in an address it stands for another place")]
+    #[error("{0:?} cannot be a name, because it has a special meaning in URLs")]
     Dots(String),
 }
 

@@ -9,10 +9,10 @@ use crate::shard::HEADER_PREFIX;
 use crate::time::{Millis, Timestamp};
 
 /// Why a lease has some length.
-pub(crate) const NO_LEASE: &str = "0 ms end before work can begin: give it some time, or leave it out";
+pub(crate) const NO_LEASE: &str = "0 ms is over before work can begin: use a longer time, or leave it out";
 
 /// Why a time to live has some length.
-pub(crate) const NO_TTL: &str = "after 0 ms it is over before anybody can have it: give it some time, or leave it out";
+pub(crate) const NO_TTL: &str = "0 ms is over before a consumer can get the task: use a longer time, or leave it out";
 
 /// Names and values that travel with a body.
 pub type Headers = Vec<(String, String)>;
@@ -99,7 +99,7 @@ impl Task {
         if let (Some(lease), Some(max)) = (self.lease, self.max_lease)
             && lease > max
         {
-            return invalid("lease", "it is longer than the longest one, `max_lease`: leave one of them out");
+            return invalid("lease", "it is longer than `max_lease`: leave one of the two out");
         }
         match self.retry.map_or(Ok(()), |retry| retry.check()) {
             Ok(()) => Ok(()),
@@ -189,7 +189,7 @@ impl Limits {
             None => Ok(()),
             Some((name, _)) => Err(Refused::Invalid {
                 field: "headers",
-                why: format!("{name:?} is set by Punctual alone: leave out headers that begin with {HEADER_PREFIX}"),
+                why: format!("{name:?} is reserved for Punctual: leave out headers that begin with {HEADER_PREFIX}"),
             }),
         }
     }

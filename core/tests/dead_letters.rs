@@ -151,7 +151,7 @@ fn a_dead_letter_that_nobody_took_keeps_its_own_note() {
     center.ask(Command::Forwarded { key: forward.key, journey: forward.journey, refused }).unwrap();
     let found = view::get(&*center.store, SHARD, &name("t"), &name("a"), center.now()).unwrap().unwrap();
     let note = found.delivery.death.and_then(|death| death.note);
-    assert_eq!(note.as_deref(), Some("no; topic nowhere did not take it: there is none"));
+    assert_eq!(note.as_deref(), Some("no; topic nowhere did not accept it: there is none"));
 }
 
 #[test]

@@ -44,7 +44,7 @@ fn a_shard_that_never_had_a_task_already_knows_how_many_shards_there_are() {
         assert_eq!(refused, OpenError::Shards { noted: 4, configured });
     }
     let text = open(&store, claim(&store), 2).map(drop).unwrap_err().to_string();
-    assert_eq!(text, "the number of shards in this store is 4, not 2: start with 4");
+    assert_eq!(text, "this store has 4 shards, not 2: start with 4");
     assert!(open(&store, claim(&store), 4).is_ok());
 }
 

@@ -112,10 +112,10 @@ pub struct Access {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Denied {
     /// No token was shown.
-    #[error("this server asks for a token: send `Authorization: Bearer TOKEN`, made by `punctual token`")]
+    #[error("this server needs a token: send `Authorization: Bearer TOKEN`, with one created by `punctual token`")]
     Missing,
     /// The token is none of those that are let in.
-    #[error("this token is not known: it is mistyped, or it was revoked")]
+    #[error("unknown token: it is mistyped or was revoked")]
     Unknown,
 }
 

@@ -38,7 +38,7 @@ impl Administrator {
             (_, Ok(done)) => done,
             (Err(_), Err(_)) => Err(Error::Stopping),
             // The administrator came to grief in the midst of it.
-            (Ok(()), Err(_)) => Err(Error::unknown_outcome("a change of settings broke off")),
+            (Ok(()), Err(_)) => Err(Error::unknown_outcome("a change of settings was interrupted")),
         }
     }
 

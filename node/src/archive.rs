@@ -303,7 +303,7 @@ impl Archivist<'_> {
         // A bug in an archive must not stop the node.
         let taken = catch_unwind(AssertUnwindSafe(|| self.archive.take(tasks)));
         taken
-            .unwrap_or_else(|_| Err("the archive panicked; its message is in the log".into()))
+            .unwrap_or_else(|_| Err("the archive panicked; see the log for its message".into()))
             .map_err(Trouble::Failed)?;
         lock(&self.shared.archiving.stats).archived += tasks.len() as u64;
         Ok(())

@@ -311,7 +311,7 @@ fn let_out(shared: &Shared, sent: Sent, round: &mut Round) {
             ?tally,
             stored,
             right,
-            "a stored count was wrong and has been put right: please report this"
+            "a stored count was wrong and has been corrected: please report this"
         );
     }
     let tracer = shared.config.tracer.as_deref();

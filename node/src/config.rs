@@ -96,7 +96,7 @@ impl NodeConfig {
             return Err(format!("`{what}` is 0: it must be at least 1"));
         }
         if self.ownership < Millis(3) {
-            return Err("`ownership` is too short to be renewed in time: give it a second or more".into());
+            return Err("`ownership` is too short to be renewed in time: use a second or more".into());
         }
         Ok(())
     }

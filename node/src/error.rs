@@ -85,10 +85,10 @@ impl Error {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StartError {
     /// The configuration contradicts itself.
-    #[error("the configuration cannot be kept: {0}")]
+    #[error("the configuration is not valid: {0}")]
     Config(String),
     /// Another node owns a shard.
-    #[error("{shard:?} is owned by node {by} until {until}: stop that node, or wait until its lease is over")]
+    #[error("{shard:?} is owned by node {by} until {until}: stop that node, or wait until its lease ends")]
     Held {
         /// The shard.
         shard: ShardId,

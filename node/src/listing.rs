@@ -23,7 +23,7 @@ pub struct Page {
 
 /// A text that is not a [`Cursor`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("this is not a cursor: pass on the one that came with the page before, or begin the list anew")]
+#[error("this is not a cursor: send the one that came with the previous page, or start the list again")]
 pub struct BadCursor;
 
 impl Cursor {

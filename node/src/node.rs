@@ -151,7 +151,7 @@ fn join(threads: &mut Vec<JoinHandle<()>>) {
 fn guard(shared: &Arc<Shared>, what: &str, work: impl FnOnce()) -> bool {
     let result = catch_unwind(AssertUnwindSafe(work));
     if result.is_err() {
-        shared.poison(&format!("{what} met a bug and panicked; its message is in the log"));
+        shared.poison(&format!("{what} panicked because of a bug; see the log for its message"));
     }
     result.is_ok()
 }

@@ -172,7 +172,7 @@ impl Duty {
                 borrowed.fail(&error.to_string());
             }
             Err(_) => {
-                self.shared.poison(&format!("{:?} met a bug and panicked; its message is in the log", self.shard))
+                self.shared.poison(&format!("{:?} panicked because of a bug; see the log for its message", self.shard))
             }
         }
     }

@@ -83,7 +83,7 @@ async fn on_a_full_disk_scheduling_is_refused_and_acknowledging_goes_on_until_th
             Err(refused) => break refused,
         }
     };
-    assert!(matches!(&refused, Error::Full(why) if why.contains("make room on the disk")), "{refused}");
+    assert!(matches!(&refused, Error::Full(why) if why.contains("free some disk space")), "{refused}");
     finish(&handle, next(&handle, "orders").await.lease).await;
     for confirmed in 0..number.min(10) {
         let id = name(&format!("more-{confirmed}"));
@@ -113,7 +113,7 @@ async fn after_a_failed_sync_the_node_refuses_everything_and_a_restart_has_what_
     let unknown = handle.schedule(task("orders", "unknown")).await.unwrap_err();
     assert!(unknown.to_string().contains("could not be synced"), "{unknown}");
     let refused = handle.schedule(task("orders", "refused")).await.unwrap_err();
-    assert!(refused.to_string().contains("restart to go on"), "{refused}");
+    assert!(refused.to_string().contains("restart to continue"), "{refused}");
     node.stop();
 
     let node = start(Arc::new(disk.crash(7)), 1);

@@ -70,7 +70,10 @@ mod tests {
     #[test]
     fn a_word_that_is_no_level_is_refused_with_the_one_that_was_meant() {
         let error = filter("inof").expect_err("it is no level");
-        assert_eq!(error, "\"inof\" is not a level: did you mean info? There are error, warn, info, debug, trace, off");
+        assert_eq!(
+            error,
+            "\"inof\" is not a log level: did you mean info? The levels are error, warn, info, debug, trace, off"
+        );
         assert!(filter("info,punctual_http=loud").is_err());
     }
 }

@@ -104,11 +104,11 @@ fn a_clock_that_was_wrong_for_a_moment_leaves_no_trace() {
     let (mut server, _directory, clock) = server_with_clock(&[]);
     schedule(&server, "soon", &json!({ "at": iso(600) }));
     set(&clock, 3_600);
-    server.wait_for("the clock was set forward");
+    server.wait_for("the clock jumped forward");
     assert_eq!(take(&server, 1), Vec::<String>::new(), "nothing fires by a clock that is in doubt");
     assert!(schedule(&server, "meanwhile", &json!({ "delay": "100s" })) < iso(160));
     set(&clock, 0);
-    server.wait_for("nothing has fired by it");
+    server.wait_for("no task fired by it");
     keeps_the_right_time(&server, "1");
     assert_eq!((steps(&server, "forward"), steps(&server, "back")), (1, 1));
 }

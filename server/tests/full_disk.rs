@@ -79,10 +79,10 @@ fn a_full_disk_heals_by_itself_and_never_locks_itself_out() {
     let refused = server.post("/v1/tasks", &json!({ "topic": "t", "text": "more" })).expect(507).json();
     assert!(refused["detail"].as_str().unwrap().contains("make room on the disk"), "{refused}");
     let ready = server.get("/readyz").expect(200).text();
-    assert!(ready.starts_with("degraded: no new tasks are taken"), "{ready}");
+    assert!(ready.starts_with("degraded: new tasks are refused"), "{ready}");
     let metrics = server.get("/metrics").expect(200).text();
     assert!(metrics.contains(r#"punctual_degraded{reason="no-room"} 1"#), "{metrics}");
-    server.wait_for("no new tasks are taken");
+    server.wait_for("new tasks are refused");
 
     let mut done = BTreeSet::new();
     for _ in 0..5 {
@@ -138,7 +138,7 @@ fn reserve(server: &Server) -> Vec<Value> {
     if answer.status == 507 {
         let refused = answer.json();
         assert_eq!(refused["code"], "store-full", "{refused}");
-        assert!(refused["detail"].as_str().unwrap().contains("hardly anything is handed out"), "{refused}");
+        assert!(refused["detail"].as_str().unwrap().contains("few deliveries are handed out"), "{refused}");
         return Vec::new();
     }
     let answer = answer.expect(200).json();

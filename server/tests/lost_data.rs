@@ -49,9 +49,9 @@ fn latest_segment(data: &Path) -> std::path::PathBuf {
 fn a_data_directory_that_had_a_store_and_lost_it_is_refused() {
     let mut server = killed();
     fs::remove_dir_all(server.data().join("almanac")).unwrap();
-    is_refused(&mut server, "there is no store in");
+    is_refused(&mut server, "the store that was in");
     let mut forced = forced(&server);
-    forced.wait_for("All of it is lost");
+    forced.wait_for("Everything in it is lost");
     forced.get("/v1/tasks/t/1").expect(404);
     forced.post("/v1/tasks", &json!({ "topic": "t", "id": "new", "delay": "1h" })).expect(201);
     forced.stop();
@@ -66,7 +66,7 @@ fn a_journal_that_lost_a_segment_is_refused_and_forced_says_what_is_lost() {
     fs::remove_file(&segment).unwrap();
     is_refused(&mut server, segment.file_name().unwrap().to_str().unwrap());
     let mut forced = forced(&server);
-    forced.wait_for("Lost are the commits");
+    forced.wait_for("Lost commits: ");
     forced.stop();
     server.start_again();
     server.get("/readyz").expect(200);
@@ -78,7 +78,7 @@ fn a_store_that_lost_its_note_of_how_far_it_went_is_refused_and_forced_has_all_i
     fs::remove_file(server.data().join("almanac/reach")).unwrap();
     is_refused(&mut server, "reach is damaged");
     let mut forced = forced(&server);
-    forced.wait_for("How far the journal went is not known");
+    forced.wait_for("How far the journal went is unknown");
     forced.get("/v1/tasks/t/19").expect(200);
     forced.stop();
     server.start_again();

@@ -145,7 +145,7 @@ fn what_is_wrong_with_a_request_names_the_field_in_the_words_of_json() {
     let told = results["results"][0]["problem"]["detail"].as_str().unwrap().to_owned();
     assert_eq!(told, "`priority`: this must be a number from 0 to 4294967295, not -1");
     let told = server.get("/v1/tasks?limit=many").expect(422).json()["detail"].as_str().unwrap().to_owned();
-    assert_eq!(told, "the query cannot be used: `limit`: this must be a number");
+    assert_eq!(told, "the query is not valid: `limit`: this must be a number");
 }
 
 #[test]

@@ -45,7 +45,7 @@ fn with_a_certificate_it_speaks_tls_and_a_renewed_one_counts_after_a_signal() {
 
     make_certificate(&directory);
     server.signal("HUP");
-    server.wait_for("certificate and key were read again");
+    server.wait_for("certificate and key reloaded");
     assert!(is_trusted(&server, &directory.join("cert.pem")));
     assert!(!is_trusted(&server, &first));
 

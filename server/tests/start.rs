@@ -98,7 +98,7 @@ fn a_second_process_on_the_same_data_is_refused() {
     let server = Server::start();
     let second = run(&mut server.command());
     assert_eq!(second.code, Some(1), "{second:?}");
-    assert!(second.stderr.contains("is in use by another process: stop that one first"), "{second:?}");
+    assert!(second.stderr.contains("is in use by another process: stop it first"), "{second:?}");
     server.get("/readyz").expect(200);
 }
 
@@ -133,7 +133,7 @@ fn an_address_that_others_reach_needs_tokens_or_a_plain_word() {
     let server = Server::prepare(&["--listen", "0.0.0.0:0"], &[]);
     let refused = run(&mut server.command());
     assert_eq!(refused.code, Some(2), "{refused:?}");
-    for said in ["can be reached by other machines", "punctual token create", "--access-open"] {
+    for said in ["other machines can reach", "punctual token create", "--access-open"] {
         assert!(refused.stderr.contains(said), "{said}: {refused:?}");
     }
     let mut open = Server::prepare(&["--listen", "0.0.0.0:0", "--access-open"], &[]);

@@ -98,7 +98,8 @@ fn it_says_why_it_cannot_look() {
     let here = directory.path();
     fs::write(here.join("file"), "text").unwrap();
     for command in ["check", "show"] {
-        for (place, why) in [(here.join("nowhere"), "nowhere cannot be read"), (here.to_owned(), "holds no almanac")] {
+        for (place, why) in [(here.join("nowhere"), "nowhere cannot be read"), (here.to_owned(), "contains no almanac")]
+        {
             let ended = store(&[command], &place);
             assert!(ended.code == Some(2) && ended.stderr.contains(why), "{command}: {}", ended.stderr);
         }

@@ -70,7 +70,7 @@ fn a_socket_that_a_crash_left_is_replaced_and_one_in_use_is_not() {
     let second = Server::prepare(&["--listen", &format!("unix:{}", http.display())], &[]);
     let refused = run(&mut second.command());
     assert_eq!(refused.code, Some(1), "{refused:?}");
-    let why = format!("cannot listen on unix:{}: another process is listening there: stop that one", http.display());
+    let why = format!("cannot listen on unix:{}: another process is listening there: stop it", http.display());
     assert!(refused.stderr.contains(&why), "{refused:?}");
     assert!(tell(&http, "GET /healthz HTTP/1.0\r\nhost: localhost\r\n\r\n").contains(" 200 "));
 }
@@ -81,5 +81,5 @@ fn the_mode_of_a_socket_is_a_setting() {
     assert_eq!(mode(&server.directory().join("http")), 0o600);
     let refused = run(&mut Server::prepare(&["--unix-mode", "rw"], &[]).command());
     assert_eq!(refused.code, Some(2));
-    assert!(refused.stderr.contains("write it in quotes, as chmod does: \"0660\""), "{refused:?}");
+    assert!(refused.stderr.contains("write it as for chmod, in quotes: \"0660\""), "{refused:?}");
 }

@@ -219,16 +219,16 @@ impl WorkerBuilder {
         let queues = handlers.queues().len();
         let wrong = |reason: &str| Err(Error::BadUse { reason: reason.into() });
         if queues == 0 || queues > QUEUES {
-            return wrong("a worker works on 1 to 64 queues: say on which by `handle`");
+            return wrong("a worker needs 1 to 64 queues: add them with `handle`");
         }
         if settings.concurrency == 0 {
-            return wrong("a worker without concurrency does nothing: at least one handler must be able to run");
+            return wrong("the concurrency is 0: a worker must be able to run at least one handler");
         }
         if settings.lease.is_some_and(|lease| lease < Duration::from_millis(100)) {
-            return wrong("a lease of less than 100 ms cannot be extended in time");
+            return wrong("the lease is too short to be extended in time: use 100 ms or more");
         }
         if settings.wait < Duration::from_millis(100) {
-            return wrong("a wait of less than 100 ms would keep the server busy with asking");
+            return wrong("the wait is so short that the worker would keep the server busy: use 100 ms or more");
         }
         settings.prefetch = prefetch.unwrap_or(settings.concurrency);
         Ok(Worker { client, handlers, settings })

@@ -123,7 +123,7 @@ impl Run {
             }
         };
         let summary = self.leave().await;
-        tracing::info!(?summary, "the worker has left");
+        tracing::info!(?summary, "the worker has stopped");
         ended.map(|()| summary)
     }
 
@@ -148,7 +148,7 @@ impl Run {
         let now = Instant::now();
         let lost = self.held.end(now);
         if lost > 0 {
-            tracing::warn!(lost, "leases ended, because the server could not be asked to extend them");
+            tracing::warn!(lost, "leases ran out, because the server could not be asked to extend them");
             self.summary.lost += lost as u64;
         }
         for Extension { number, token, by, ends_at } in self.held.extend(now) {
@@ -170,8 +170,8 @@ impl Run {
                     self.running.insert(handle.id(), Running { number, since: Instant::now(), queue, id });
                 }
                 None => {
-                    tracing::error!(queue, id, "the server handed out what was not asked for");
-                    self.conclude(number, Err(Failure::retry("nobody works on this queue here")));
+                    tracing::error!(queue, id, "the server handed out a delivery that was not asked for");
+                    self.conclude(number, Err(Failure::retry("this worker does not handle this queue")));
                 }
             }
         }
@@ -219,12 +219,12 @@ impl Run {
                 }
             }
             Err(error) if is_final(&error) => {
-                tracing::error!(%error, "the server does not want this worker");
+                tracing::error!(%error, "the server refuses this worker");
                 return Err(error);
             }
             Err(error) => {
                 let wait = self.fetch_waits.next(error.retry_after());
-                tracing::warn!(%error, ?wait, "no deliveries could be fetched; trying again");
+                tracing::warn!(%error, ?wait, "deliveries could not be fetched; trying again");
                 self.fetch_at = now + wait;
             }
         }
@@ -314,7 +314,7 @@ impl Run {
         let (words, asked) = match answer {
             Ok(answers) => (self.outbox.heard(notes, answers, now), None),
             Err(error) => {
-                tracing::warn!(%error, notes = notes.len(), "the server could not be told what became of deliveries");
+                tracing::warn!(%error, notes = notes.len(), "the outcome of deliveries could not be sent to the server");
                 (self.outbox.unheard(notes, error.may_have_happened(), now), error.retry_after())
             }
         };
@@ -346,16 +346,16 @@ impl Run {
                 if problem.code != "lease-lost" {
                     self.held.not_extended(note.number, now);
                 } else if self.held.lose(note.number) {
-                    tracing::warn!(%problem, "a lease was lost while its delivery was here");
+                    tracing::warn!(%problem, "a lease was lost while its delivery was being worked on");
                     self.summary.lost += 1;
                 }
             }
             Word::Answered(note, Answer::Refused { problem }) => {
-                tracing::warn!(%problem, what = ?note.action.what, "the server refused what became of a delivery");
+                tracing::warn!(%problem, what = ?note.action.what, "the server refused the outcome of a delivery");
                 self.summary.lost += 1;
             }
             Word::TooLate(note) => {
-                tracing::warn!(what = ?note.action.what, "a lease ended before the server could be told");
+                tracing::warn!(what = ?note.action.what, "a lease ran out before the outcome could be sent to the server");
                 self.summary.lost += 1;
             }
             Word::NotExtended(note) => self.held.not_extended(note.number, now),
@@ -374,7 +374,7 @@ fn is_final(error: &Error) -> bool {
 
 /// What a panic said.
 fn said(error: JoinError) -> String {
-    let Ok(panic) = error.try_into_panic() else { return "it says nothing".into() };
+    let Ok(panic) = error.try_into_panic() else { return "no message".into() };
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "it says nothing".into())
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".into())
 }

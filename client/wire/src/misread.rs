@@ -21,7 +21,7 @@ pub struct Misread {
 impl fmt::Display for Misread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.well_formed, self.field.as_str()) {
-            (false, _) => write!(f, "this is not well-formed JSON: {}", self.reason),
+            (false, _) => write!(f, "this is not valid JSON: {}", self.reason),
             (true, "") => f.write_str(&self.reason),
             (true, field) => write!(f, "`{field}`: {}", self.reason),
         }
@@ -72,7 +72,7 @@ fn in_words(said: &str) -> String {
     let said = said.find(" at line ").map_or(said, |place| &said[..place]);
     // The last three are of the standard library, about the parts of a query.
     match said {
-        "expected value" => return "this must be a text".into(),
+        "expected value" => return "this must be a string".into(),
         "invalid digit found in string" | "cannot parse integer from empty string" => {
             return "this must be a number".into();
         }
@@ -106,11 +106,11 @@ fn wanted_in_words(wanted: &str) -> &str {
         "u64" | "usize" => "a number that is not negative",
         "i64" => "a whole number",
         "a boolean" | "bool" => "true or false",
-        "a string" | "str" => "a text",
+        "a string" | "str" => "a string",
         "a sequence" => "a list",
         "a map" => "an object",
         wanted if wanted.starts_with("struct ") => "an object",
-        wanted if wanted.starts_with("enum ") => "a text",
+        wanted if wanted.starts_with("enum ") => "a string",
         wanted => wanted,
     }
 }
@@ -153,7 +153,7 @@ mod tests {
     fn kinds_are_called_what_json_calls_them() {
         let said = told::<NewTask>(r#"{"topic": "t", "priority": "high"}"#);
         assert_eq!(said, r#"`priority`: this must be a number from 0 to 4294967295, not "high""#);
-        assert_eq!(told::<NewTask>(r#"{"topic": []}"#), "`topic`: this must be a text, not a list");
+        assert_eq!(told::<NewTask>(r#"{"topic": []}"#), "`topic`: this must be a string, not a list");
         let said = told::<TopicSettings>(r#"{"paused": {}}"#);
         assert_eq!(said, "`paused`: this must be true or false, not an object");
         assert_eq!(told::<Reserve>(r#"{"queues": "q"}"#), r#"`queues`: this must be a list, not "q""#);
@@ -179,7 +179,7 @@ mod tests {
     fn a_number_where_a_word_should_be_is_well_formed() {
         let misread = read_json::<Actions>(br#"{"actions": [{"do": 1, "lease": ""}]}"#).expect_err("1 is no action");
         assert!(misread.well_formed);
-        assert_eq!(misread.to_string(), "`actions[0].do`: this must be a text");
+        assert_eq!(misread.to_string(), "`actions[0].do`: this must be a string");
     }
 
     #[test]
@@ -198,7 +198,7 @@ mod tests {
     fn what_is_no_json_is_told_with_its_place() {
         let misread = read_json::<NewTask>(b"{\"topic\": \"t\",}").expect_err("it is no JSON");
         assert!(!misread.well_formed);
-        assert_eq!(misread.to_string(), "this is not well-formed JSON: trailing comma at line 1 column 15");
+        assert_eq!(misread.to_string(), "this is not valid JSON: trailing comma at line 1 column 15");
     }
 
     #[test]

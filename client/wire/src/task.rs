@@ -237,7 +237,7 @@ mod tests {
             hint: None,
         };
         let standing = Some(Standing::Ready { since: Time(5) });
-        let hint = Some("take another id");
+        let hint = Some("use another id");
         let existed = ScheduledRef { outcome: ScheduleOutcome::Existed, due: None, standing, hint, ..created.clone() };
         for written in [created, existed] {
             let text = serde_json::to_string(&written).unwrap();

@@ -45,13 +45,13 @@ impl<R> Shard<R> {
         let row = &self.desk[slot];
         let Phase::Forwarding { to, number, death } = row.state.phase.clone() else { return };
         if !self.desk.has_body(slot) {
-            return self.bury(slot, death.adding("its task is not there any more"));
+            return self.bury(slot, death.adding("its task no longer exists"));
         }
         let Content { form, mut headers, body } = unpack(self.desk[slot].body().expect("it was looked for"));
         let hops = headers.iter().find(|(name, _)| name == "punctual-dead-hops");
         let hops = hops.and_then(|(_, hops)| hops.parse().ok()).unwrap_or(0u32).saturating_add(1);
         if hops > HOPS {
-            let why = format!("it has passed {HOPS} topics: do their dead letters go in a circle?");
+            let why = format!("it has passed through {HOPS} topics: do their dead letters form a loop?");
             return self.bury(slot, death.adding(&why));
         }
         headers.retain(|(name, _)| !name.starts_with(DEAD_PREFIX));
@@ -92,7 +92,7 @@ impl<R> Shard<R> {
         };
         match refused {
             None => self.end(slot, Ending::Forwarded),
-            Some(why) => self.bury(slot, death.adding(&format!("topic {to} did not take it: {why}"))),
+            Some(why) => self.bury(slot, death.adding(&format!("topic {to} did not accept it: {why}"))),
         }
         Ok(Answer::Noted)
     }

@@ -99,7 +99,7 @@ pub enum OpenError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The tasks are divided into another number of shards, and would be looked for in the wrong ones.
-    #[error("the number of shards in this store is {noted}, not {configured}: start with {noted}")]
+    #[error("this store has {noted} shards, not {configured}: start with {noted}")]
     Shards {
         /// Into how many they are divided.
         noted: u16,

@@ -146,7 +146,7 @@ pub struct Owner {
 
 /// The writer does not own the shard any more; nothing was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the writer does not own the shard any more: fence {} is in force", current.0)]
+#[error("the writer no longer owns the shard: fence {} is in force", current.0)]
 pub struct Fenced {
     /// The fence that is in force now.
     pub current: Fence,

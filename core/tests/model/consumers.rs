@@ -215,6 +215,6 @@ impl Model {
 
 /// Nobody can work for no time at all.
 pub fn asks_for_some(field: &'static str, asked: Option<Millis>) -> Result<(), Refused> {
-    let why = "0 ms end before work can begin: give it some time, or leave it out".into();
+    let why = "0 ms is over before work can begin: use a longer time, or leave it out".into();
     if asked == Some(Millis(0)) { Err(Refused::Invalid { field, why }) } else { Ok(()) }
 }

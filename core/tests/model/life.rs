@@ -220,7 +220,7 @@ impl Model {
         let hops = headers.iter().find(|(name, _)| name == "punctual-dead-hops");
         let hops = hops.map_or(0, |(_, hops)| hops.parse::<u32>().expect("it is a number")) + 1;
         if hops > HOPS {
-            let why = format!("it has passed {HOPS} topics: do their dead letters go in a circle?");
+            let why = format!("it has passed through {HOPS} topics: do their dead letters form a loop?");
             let note = Some(beside(&death, &why));
             return self.bury(number, Death { note, ..death });
         }

@@ -299,7 +299,7 @@ impl Model {
         match refused {
             None => self.end(number, Ending::Forwarded),
             Some(why) => {
-                let note = Some(beside(&death, &format!("topic {to} did not take it: {why}")));
+                let note = Some(beside(&death, &format!("topic {to} did not accept it: {why}")));
                 self.bury(number, Death { note, ..death });
             }
         }

@@ -68,7 +68,7 @@ impl Leaving {
         // That a client is gone is told without being asked for, too, but not that it only writes no more.
         let flags = epoll::EventFlags::RDHUP;
         if let Err(error) = epoll::add(&self.hung_up, stream, epoll::EventData::new_u64(number), flags) {
-            tracing::debug!(%error, "that this client leaves will be noticed a little later");
+            tracing::debug!(%error, "it will take a little longer to notice when this client leaves");
         }
         Stay { leaving: Arc::clone(self), number, guest }
     }

@@ -49,7 +49,7 @@ async fn attend(listener: Listener, door: Arc<Door>, mut stop: watch::Receiver<b
                 let (door, stop, open) = (Arc::clone(&door), stop.clone(), open.clone());
                 tokio::spawn(async move {
                     if let Err(error) = Connection::new(&door, visitor, stop).run().await {
-                        tracing::debug!(%error, "a connection broke off");
+                        tracing::debug!(%error, "a connection ended early");
                     }
                     drop((place, open));
                 });
@@ -64,16 +64,18 @@ async fn attend(listener: Listener, door: Arc<Door>, mut stop: watch::Receiver<b
     drop((open, listener));
     if tokio::time::timeout(FAREWELL, all_closed.recv()).await.is_err() {
         // They begin nothing any more and wait for no client: it is the node that takes long.
-        tracing::warn!("some connections have not ended in time; what they hold goes back when the node gets to it");
+        tracing::warn!(
+            "some connections did not end in time; the jobs they hold are given back as soon as the node gets to it"
+        );
     }
 }
 
 async fn clean_up(door: Arc<Door>) {
     match door.give_back_after_crash().await {
         Ok(0) => {}
-        Ok(jobs) => tracing::info!(jobs, "jobs that were reserved when the server ended are ready again"),
+        Ok(jobs) => tracing::info!(jobs, "jobs that were reserved when the server stopped are ready again"),
         Err(error) => {
-            tracing::warn!(%error, "jobs that were reserved when the server ended stay so until their time is over");
+            tracing::warn!(%error, "jobs that were reserved when the server stopped stay reserved until their time is up");
         }
     }
 }

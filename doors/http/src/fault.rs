@@ -90,14 +90,14 @@ impl Fault {
 
     /// It is too late for a change: this is where the task stands.
     pub fn too_late(standing: Standing) -> Fault {
-        let detail = format!("it is too late, nothing was changed: {}", translate::in_words(&standing));
+        let detail = format!("too late, nothing was changed: {}", translate::in_words(&standing));
         let mut fault = Fault::new(Code::TooLate, detail);
         fault.0.standing = Some(standing);
         fault
     }
 
     pub fn no_such_task(topic: &str, id: &str) -> Fault {
-        Fault::new(Code::NoSuchTask, format!("topic {topic} has no task {id}, nor has its history"))
+        Fault::new(Code::NoSuchTask, format!("there is no task {id} in topic {topic}, nor in its history"))
     }
 
     pub fn into_problem(self) -> Problem {
@@ -125,8 +125,8 @@ impl From<Error> for Fault {
         match error {
             Error::Refused(Refused::LeaseLost { now }) => {
                 let standing = now.map(translate::standing);
-                let words = standing.as_ref().map_or("it is not there any more".into(), translate::in_words);
-                problem.detail = format!("the lease is not in force any more, nothing was changed: {words}");
+                let words = standing.as_ref().map_or("it no longer exists".into(), translate::in_words);
+                problem.detail = format!("the lease is no longer valid, nothing was changed: {words}");
                 problem.standing = standing;
             }
             Error::Refused(Refused::RateLimited { retry_after, .. }) => problem.retry_after = Some(Span(retry_after.0)),

@@ -44,7 +44,7 @@ impl Bearer {
         let roles: Vec<String> = roles.iter().map(|role| format!("`{role}`")).collect();
         let about = name.map_or(String::new(), |name| format!(" for {name}"));
         let detail =
-            format!("token {} lacks the role {}{about}: ask for one that has it", self.0.name(), roles.join(" or "));
+            format!("token {} lacks the role {}{about}: use one that has it", self.0.name(), roles.join(" or "));
         Err(Fault::new(Code::Forbidden, detail))
     }
 
@@ -56,7 +56,7 @@ impl Bearer {
     /// Refuses to let settings lead to a topic or queue that this token is not for.
     pub fn reaches<'a>(&self, field: &str, names: impl IntoIterator<Item = &'a Name>) -> Result<(), Fault> {
         let Some(outside) = names.into_iter().find(|name| !self.scope().fits(name)) else { return Ok(()) };
-        let detail = format!("`{field}`: token {} is not for {outside}: ask for one that is", self.0.name());
+        let detail = format!("`{field}`: token {} does not cover {outside}: use one that does", self.0.name());
         Err(Fault::new(Code::Forbidden, detail))
     }
 

@@ -49,12 +49,13 @@ impl Hosts {
 pub(crate) fn check<B>(request: &Request<B>, hosts: &Hosts) -> Result<(), Fault> {
     let authority = authority(request)?;
     if let Some(authority) = authority {
-        let host = host_of(authority).ok_or_else(|| bad("`Host` is not a host with or without a port"))?;
+        let host =
+            host_of(authority).ok_or_else(|| bad("`Host` must be a host name or address, with or without a port"))?;
         if let Host::Name(name) = host
             && !hosts.fit(name)
         {
             let detail = format!(
-                "this server does not go by the name {name:?}: use its address, or let its operator add the name to \
+                "this server is not known as {name:?}: use its address, or ask its operator to add the name to \
                  `http.hosts`"
             );
             return Err(Fault::new(Code::MisdirectedRequest, detail));
@@ -79,9 +80,9 @@ fn only<'a>(headers: &'a HeaderMap, name: &HeaderName, twice: &str) -> Result<Op
 /// Which server is meant, with its port. A name in the request line counts instead of the one in `Host`; clients of
 /// HTTP/1.0, which no browser is, may give none.
 fn authority<B>(request: &Request<B>) -> Result<Option<&str>, Fault> {
-    let host = only(request.headers(), &HOST, "a request has one `Host` line, this one has several")?;
+    let host = only(request.headers(), &HOST, "the request has several `Host` headers: send one")?;
     if host.is_none() && request.version() > Version::HTTP_10 {
-        return Err(bad("a request says in a `Host` line which server it means, this one does not"));
+        return Err(bad("the request has no `Host` header: send one"));
     }
     if let Some(authority) = request.uri().authority() {
         return Ok(Some(authority.as_str()));
@@ -119,7 +120,7 @@ fn host_of(authority: &str) -> Option<Host<'_>> {
 /// A browser says which page a request comes from. Pages of elsewhere have no business here: without this, any page
 /// that somebody visits could give commands to a server that they reach.
 fn check_page(headers: &HeaderMap, authority: Option<&str>) -> Result<(), Fault> {
-    let origin = only(headers, &ORIGIN, "a request has at most one `Origin` line, this one has several")?;
+    let origin = only(headers, &ORIGIN, "the request has several `Origin` headers: send at most one")?;
     let is_own = origin.is_none_or(|origin| {
         let page = origin.strip_prefix(b"http://").or_else(|| origin.strip_prefix(b"https://"));
         page.zip(authority).is_some_and(|(page, here)| page.eq_ignore_ascii_case(here.as_bytes()))
@@ -129,7 +130,7 @@ fn check_page(headers: &HeaderMap, authority: Option<&str>) -> Result<(), Fault>
     if is_own && sites.into_iter().all(|site| matches!(site.as_bytes(), b"same-origin" | b"none")) {
         return Ok(());
     }
-    Err(Fault::new(Code::Forbidden, "requests from web pages of another origin are refused"))
+    Err(Fault::new(Code::Forbidden, "requests from web pages of other origins are refused"))
 }
 
 #[cfg(test)]

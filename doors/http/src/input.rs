@@ -38,7 +38,7 @@ impl FromRequest<Shared> for JsonBody {
             };
             return Ok(JsonBody(body));
         }
-        let detail = "the body must be JSON: send `Content-Type: application/json` (curl does with --json)";
+        let detail = "the body must be JSON: send `Content-Type: application/json` (curl --json does that)";
         Err(Fault::new(Code::UnsupportedMediaType, detail))
     }
 }
@@ -126,7 +126,7 @@ async fn collect(mut body: Body, limit: usize) -> Result<Bytes, Fault> {
     let mut rest = BytesMut::new();
     let mut length = 0;
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| Fault::new(Code::BadRequest, format!("the body broke off: {error}")))?;
+        let frame = frame.map_err(|error| Fault::new(Code::BadRequest, format!("the body ended early: {error}")))?;
         let Ok(piece) = frame.into_data() else { continue };
         length += piece.len();
         if length > limit {
@@ -164,7 +164,7 @@ impl<T: DeserializeOwned> FromRequestParts<Shared> for Query<T> {
     async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Query<T>, Fault> {
         let query = parts.uri.query().unwrap_or_default();
         let pairs = serde_urlencoded::Deserializer::new(form_urlencoded::parse(query.as_bytes()));
-        let unusable = |misread: Misread| Fault::new(Code::Invalid, format!("the query cannot be used: {misread}"));
+        let unusable = |misread: Misread| Fault::new(Code::Invalid, format!("the query is not valid: {misread}"));
         read_from(pairs).map(Query).map_err(unusable)
     }
 }
@@ -177,7 +177,7 @@ impl<const N: usize> FromRequestParts<Shared> for Names<N> {
 
     async fn from_request_parts(parts: &mut Parts, app: &Shared) -> Result<Names<N>, Fault> {
         let path = axum::extract::RawPathParams::from_request_parts(parts, app).await;
-        let path = path.map_err(|error| Fault::new(Code::Invalid, format!("the path cannot be used: {error}")))?;
+        let path = path.map_err(|error| Fault::new(Code::Invalid, format!("the path is not valid: {error}")))?;
         let mut names = Vec::with_capacity(N);
         for (field, value) in &path {
             names.push(name(field, value)?);

@@ -43,7 +43,7 @@ pub(crate) fn write(lease: &Lease, secret: &[u8; 32], out: &mut Vec<u8>) {
 /// Reads a lease's text back.
 pub(crate) fn read(text: &str, secret: &[u8; 32]) -> Result<Lease, Fault> {
     parse(text, secret).ok_or_else(|| {
-        let detail = "`lease`: this is not a lease: pass on the one that came with the delivery, as it is";
+        let detail = "`lease`: this is not a lease: send the one that came with the delivery, unchanged";
         Fault::new(Code::Invalid, detail)
     })
 }

@@ -59,7 +59,7 @@ async fn attend(listener: Listener, tls: Option<Arc<ServerConfig>>, app: App, mu
     drop(open);
     drop(listener);
     if tokio::time::timeout(FAREWELL, all_closed.recv()).await.is_err() {
-        tracing::warn!("some connections did not end in time and are cut");
+        tracing::warn!("some connections did not end in time and were closed");
     }
 }
 
@@ -96,8 +96,8 @@ impl Visit {
             None => self.answer(stream, peer).await,
             Some(tls) => match tokio::time::timeout(self.limits.header_time, tls.accept(stream)).await {
                 Ok(Ok(stream)) => self.answer(stream, peer).await,
-                Ok(Err(error)) => tracing::debug!(%peer, %error, "no TLS connection came about"),
-                Err(_) => tracing::debug!(%peer, "no TLS connection came about in time"),
+                Ok(Err(error)) => tracing::debug!(%peer, %error, "the TLS handshake failed"),
+                Err(_) => tracing::debug!(%peer, "the TLS handshake timed out"),
             },
         }
     }
@@ -121,7 +121,7 @@ impl Visit {
             }
         };
         if let Err(error) = ended {
-            tracing::debug!(%peer, %error, "a connection broke off");
+            tracing::debug!(%peer, %error, "a connection ended early");
         }
     }
 }

@@ -49,7 +49,7 @@ pub(crate) async fn build_json(
         response
     });
     // What it tells of may have been done: deliveries that it was to hand over are leased.
-    joined(built).await.unwrap_or_else(|| Fault::from(Error::unknown_outcome("the server ends")).into_response())
+    joined(built).await.unwrap_or_else(|| Fault::from(Error::unknown_outcome("the server is stopping")).into_response())
 }
 
 /// How many long answers are built at once. What an answer is made of is in memory beside it until then, and only one

@@ -42,7 +42,7 @@ pub(crate) fn check(body: &RawValue) -> Result<(), String> {
 }
 
 fn refuse<T>(what: &str) -> Result<T, String> {
-    Err(format!("many parsers would not take this JSON back, since {what}: send it as `text` or `base64`"))
+    Err(format!("many parsers would not accept this JSON, because {what}: send it as `text` or `base64`"))
 }
 
 /// The length of the text that begins here, with its quotes.
@@ -62,7 +62,7 @@ fn pass_text(bytes: &[u8]) -> Result<usize, String> {
 fn pass_escape(bytes: &[u8]) -> Result<usize, String> {
     match (unit(bytes), bytes.get(6..).and_then(unit)) {
         (Some(0xd800..0xdc00), Some(0xdc00..0xe000)) => Ok(12),
-        (Some(0xd800..0xe000), _) => refuse("a text of it has half a surrogate pair"),
+        (Some(0xd800..0xe000), _) => refuse("a string in it has half a surrogate pair"),
         _ => Ok(6),
     }
 }
@@ -82,7 +82,7 @@ fn pass_number(text: &str) -> Result<usize, String> {
         return refuse(&format!("it has a number of more than {DIGITS} digits"));
     }
     if (length > SHORT || number.contains(['e', 'E'])) && !number.parse::<f64>().is_ok_and(f64::is_finite) {
-        return refuse("it has a number beyond all doubles");
+        return refuse("it has a number too large for a double");
     }
     Ok(length)
 }

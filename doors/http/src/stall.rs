@@ -35,7 +35,7 @@ impl<S> Stalling<S> {
             self.is_waiting = true;
         }
         ready!(timer.as_mut().poll(cx));
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not read its answer")))
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client is not reading its answer")))
     }
 }
 

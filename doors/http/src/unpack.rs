@@ -16,14 +16,14 @@ pub(crate) fn unpack(packing: &HeaderValue, body: Bytes, limit: usize) -> Result
         b"gzip" => read(MultiGzDecoder::new(&body[..]), limit),
         b"zstd" => zstd::stream::read::Decoder::with_buffer(&body[..]).and_then(|decoder| read(decoder, limit)),
         _ => {
-            let detail = "this content encoding is not known here: send the body as it is, or packed with gzip or zstd";
+            let detail = "unsupported content encoding: send the body uncompressed, or compressed with gzip or zstd";
             return Err(Fault::new(Code::UnsupportedMediaType, detail));
         }
     };
     match unpacked {
         Ok(Some(bytes)) => Ok(bytes),
         Ok(None) => Err(too_large(limit)),
-        Err(error) => Err(Fault::new(Code::BadRequest, format!("the body cannot be unpacked: {error}"))),
+        Err(error) => Err(Fault::new(Code::BadRequest, format!("the body cannot be decompressed: {error}"))),
     }
 }
 

@@ -131,6 +131,6 @@ mod tests {
     async fn a_path_that_is_too_long_is_told() {
         let path = PathBuf::from("/tmp").join("x".repeat(200));
         let error = listen_unix(&path, 0o600, 16).unwrap_err();
-        assert_eq!(error.to_string(), "the path has 205 bytes, and the path of a socket at most 107");
+        assert_eq!(error.to_string(), "the path has 205 bytes, but the path of a socket can have at most 107");
     }
 }

@@ -79,7 +79,7 @@ impl Handle {
         let shards = self.shared.config.shards;
         let cursor = from.unwrap_or_else(|| Cursor::start(&listing, shards));
         if cursor.shards() != usize::from(shards) {
-            let message = "this cursor does not belong to this node: begin the list anew";
+            let message = "this cursor does not belong to this node: start the list again";
             return self.counted(Err(Refused::BadSettings(message.into()).into()));
         }
         let (now, within) = (self.now(), within.clone());

@@ -100,7 +100,7 @@ impl Handle {
     /// topic is not over its rate limit.
     fn admit(&self, command: Command) -> Result<(ShardId, Command), Error> {
         let Some((topic, id)) = command.task() else {
-            let why = "this is for all shards, and not one of many commands about single tasks".into();
+            let why = "this command concerns all shards and cannot be part of a batch about single tasks".into();
             return Err(Refused::Invalid { field: "command", why }.into());
         };
         let shard = self.shard_of(topic, id);

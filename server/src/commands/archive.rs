@@ -32,7 +32,7 @@ pub fn print(directory: &Path, wanted: &HistoryList, mut output: Output) -> Resu
             Ok(task) if filters.queue.is_some() && task.queue != filters.queue => continue,
             Ok(task) if printed < limit => page.push(trim(task, wanted.amount.bodies)),
             Ok(_) => {
-                note("there are more: see all with --all, or further ones with --limit N");
+                note("there are more: use --all to see all of them, or --limit N to see more");
                 break;
             }
             Err(error) => {

@@ -16,10 +16,10 @@ pub struct BodyOptions {
     /// Read the body from this file.
     #[arg(long, value_name = "FILE")]
     pub file: Option<PathBuf>,
-    /// Send the body as text, even if it is JSON.
+    /// Send the body as text, even if it looks like JSON.
     #[arg(long, conflicts_with = "body_json")]
     pub text: bool,
-    /// Send the body as JSON, also a bare number or text; refused if it is not JSON.
+    /// Send the body as JSON, even a bare number or string; fails if it is not JSON.
     #[arg(long)]
     pub body_json: bool,
 }
@@ -41,14 +41,14 @@ impl BodyOptions {
     /// Reads the body: from the argument, from a file, or with `-` from stdin.
     pub fn read(&self, given: Option<&str>) -> Result<Body, Failure> {
         let bytes = match (given, &self.file) {
-            (Some(_), Some(_)) => return Err(Failure::usage("give the body or --file, not both")),
+            (Some(_), Some(_)) => return Err(Failure::usage("give either the body or --file, not both")),
             (Some("-"), None) => read_stdin()?,
             (Some(text), None) => text.as_bytes().to_vec(),
             (None, Some(file)) if file.as_os_str() == "-" => read_stdin()?,
             (None, Some(file)) => std::fs::read(file)
                 .map_err(|error| Failure::local(format_args!("{} cannot be read", file.display()), error))?,
             (None, None) if self.text || self.body_json => {
-                return Err(Failure::usage("there is no body: give it as an argument, with --file, or - for stdin"));
+                return Err(Failure::usage("no body given: pass it as an argument, with --file, or as - for stdin"));
             }
             (None, None) => return Ok(Body::Empty),
         };
@@ -59,7 +59,7 @@ impl BodyOptions {
     fn form(&self, bytes: Vec<u8>) -> Result<Body, Failure> {
         let text = match String::from_utf8(bytes) {
             Ok(text) => text,
-            Err(_) if self.text => return Err(Failure::usage("the body is not text (UTF-8): leave out --text")),
+            Err(_) if self.text => return Err(Failure::usage("the body is not text (UTF-8): omit --text")),
             Err(_) if self.body_json => {
                 return Err(Failure::usage("the body is not JSON: it is not even text (UTF-8)"));
             }

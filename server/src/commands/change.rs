@@ -18,7 +18,7 @@ Examples:
   punctual cancel --key user-1 --topic reminders --dry-run"
 );
 
-/// Cancel a task, or all tasks of a key. The answer is certain.
+/// Cancel a task, or all tasks with a key. The answer is definite.
 #[derive(Args, Debug)]
 #[command(after_help = CANCEL_EXAMPLES, override_usage = "punctual cancel <TOPIC> <ID>\n       punctual cancel --key <KEY> [--topic <TOPIC>] [--dry-run]")]
 pub struct CancelArgs {
@@ -28,13 +28,13 @@ pub struct CancelArgs {
     /// The task's id.
     #[arg(value_name = "ID")]
     id: Option<String>,
-    /// All tasks of this key instead that were not handed out yet.
+    /// Instead of one task, all tasks with this key that have not been handed out yet.
     #[arg(long, conflicts_with_all = ["topic", "id"])]
     key: Option<String>,
-    /// With --key: only tasks of this topic.
+    /// With --key: only tasks in this topic.
     #[arg(long = "topic", value_name = "TOPIC", requires = "key", conflicts_with = "topic")]
     of_topic: Option<String>,
-    /// With --key: only count.
+    /// With --key: only count the tasks, change nothing.
     #[arg(long, requires = "key", conflicts_with = "topic")]
     dry_run: bool,
 }
@@ -62,7 +62,7 @@ pub async fn cancel(args: CancelArgs, mut session: Session) -> Result<(), Failur
             let text = match outcome {
                 CancelOutcome::Cancelled => format!("cancelled {topic} {id}: it will never be handed over"),
                 CancelOutcome::WasCancelled => {
-                    format!("{topic} {id} had been cancelled before: it will never be handed over")
+                    format!("{topic} {id} was already cancelled: it will never be handed over")
                 }
             };
             session.output.either(&Cancelled { topic, id, outcome }, || text)
@@ -80,7 +80,7 @@ Examples:
   punctual reschedule --key user-1 --by 1d"
 );
 
-/// Move a task to another time, or all tasks of a key. The answer is certain.
+/// Move a task to another time, or all tasks with a key. The answer is definite.
 #[derive(Args, Debug)]
 #[command(
     after_help = RESCHEDULE_EXAMPLES,
@@ -94,16 +94,16 @@ pub struct RescheduleArgs {
     /// The task's id.
     #[arg(value_name = "ID")]
     id: Option<String>,
-    /// To so long from now, such as 15m.
+    /// To this long from now, such as 15m.
     #[arg(long = "in", value_name = "SPAN")]
     delay: Option<Span>,
     /// To this time: RFC 3339, or milliseconds since 1970.
     #[arg(long, value_name = "TIME")]
     at: Option<Time>,
-    /// By so much from its present time, in either direction: 2h or -2h.
+    /// Earlier or later than its current time by this much: -2h or 2h.
     #[arg(long, value_name = "SHIFT", allow_hyphen_values = true)]
     by: Option<Shift>,
-    /// To this priority; lower comes first.
+    /// To this priority; lower numbers come first.
     #[arg(long, conflicts_with = "key")]
     priority: Option<u32>,
     /// To this body; - reads it from stdin.
@@ -111,13 +111,13 @@ pub struct RescheduleArgs {
     body: Option<String>,
     #[command(flatten)]
     options: BodyOptions,
-    /// All tasks of this key instead that were not handed out yet.
+    /// Instead of one task, all tasks with this key that have not been handed out yet.
     #[arg(long, conflicts_with_all = ["topic", "id"], requires = "when")]
     key: Option<String>,
-    /// With --key: only tasks of this topic.
+    /// With --key: only tasks in this topic.
     #[arg(long = "topic", value_name = "TOPIC", requires = "key", conflicts_with = "topic")]
     of_topic: Option<String>,
-    /// With --key: only count.
+    /// With --key: only count the tasks, change nothing.
     #[arg(long, requires = "key", conflicts_with = "topic")]
     dry_run: bool,
 }
@@ -159,7 +159,7 @@ fn unknown(session: &mut Session, topic: &str, id: &str) -> Result<(), Failure> 
         session.output.json(&NotDone { topic, id, outcome: "unknown", standing: None })?;
         session.output.flush()?;
     }
-    Err(Failure::missing(format!("there is no task {id} in topic {topic}: look with `punctual list --topic {topic}`")))
+    Err(Failure::missing(format!("there is no task {id} in topic {topic}: see `punctual list --topic {topic}`")))
 }
 
 /// What a change to many did: `5 tasks cancelled, 2 came too late`.

@@ -11,7 +11,7 @@ pub fn confirm(question: &str, yes: bool) -> Result<(), Failure> {
         return Ok(());
     }
     if !io::stdin().is_terminal() {
-        return Err(Failure::usage(format!("{question} Nobody is there to ask: say so with --yes")));
+        return Err(Failure::usage(format!("{question} There is no terminal to ask on: confirm with --yes")));
     }
     let mut stderr = io::stderr();
     let _ = write!(stderr, "{question} [y/N] ");

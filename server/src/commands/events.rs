@@ -14,10 +14,10 @@ use super::output::{Colour, Output, counted, note};
 /// How long to wait before the server is asked again.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Follow what happens to tasks, one line for each event, until Ctrl-C.
+/// Follow what happens to tasks, one line per event, until Ctrl-C.
 ///
-/// Events are scheduled, replaced, rescheduled, fired, leased, extended, released, failed, done,
-/// cancelled, died, forwarded, replayed and purged. Whoever reads too slowly misses some, and is told how many.
+/// The events are scheduled, replaced, rescheduled, fired, leased, extended, released, failed, done,
+/// cancelled, died, forwarded, replayed and purged. A reader that is too slow misses some, and is told how many.
 #[derive(Args, Debug)]
 #[command(after_help = help!("\
 Examples:
@@ -25,19 +25,19 @@ Examples:
   punctual events --what died --what failed
   punctual events --json | jq 'select(.what == \"done\")'"))]
 pub struct EventsArgs {
-    /// Only of this topic.
+    /// Only events of this topic.
     #[arg(long)]
     topic: Option<String>,
-    /// Only of this queue.
+    /// Only events of this queue.
     #[arg(long)]
     queue: Option<String>,
-    /// Only of tasks with this key.
+    /// Only events of tasks with this key.
     #[arg(long)]
     key: Option<String>,
-    /// Only this kind of event; may be given several times.
+    /// Only this kind of event; can be repeated.
     #[arg(long, value_name = "EVENT")]
     what: Vec<String>,
-    /// Stop after so many.
+    /// Stop after N events.
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
 }
@@ -52,7 +52,7 @@ pub async fn run(args: EventsArgs, mut session: Session) -> Result<(), Failure> 
     loop {
         match follow(&mut events, &mut left, &mut session.output).await? {
             Ended::Enough => return Ok(()),
-            Ended::Cut => note("the stream of events has ended: waiting for the server"),
+            Ended::Cut => note("the event stream ended: waiting for the server"),
         }
         events = loop {
             tokio::time::sleep(AGAIN).await;
@@ -62,7 +62,7 @@ pub async fn run(args: EventsArgs, mut session: Session) -> Result<(), Failure> 
                 Err(error) => return Err(error.into()),
             }
         };
-        note("listening again: what happened in between is not told");
+        note("connected again: events in between are missing");
     }
 }
 
@@ -86,7 +86,7 @@ async fn follow(events: &mut Events, left: &mut u64, output: &mut Output) -> Res
             }
             Some(Ok(Happening::Missed(number))) => {
                 let rounds = counted(number, "round");
-                note(format_args!("missed {rounds} of events: they came faster than they were read"));
+                note(format_args!("missed {rounds} of events, because they came faster than they were read"));
             }
             Some(Err(_)) | None => return Ok(Ended::Cut),
         }

@@ -19,10 +19,10 @@ use super::look::{PAGE, Pages, Source};
 use super::output::{counted, grouped, json_line, note};
 use super::settings_line;
 
-/// Write settings and tasks to a file, one line of JSON for each.
+/// Export settings and tasks to a file, as JSON lines.
 ///
-/// The settings of topics and queues, then tasks that are not finished, unless told otherwise. It goes on while tasks live on, so it is no
-/// snapshot. Read it back with `punctual import`.
+/// Writes the settings of topics and queues, then, by default, all tasks that are not finished. The server keeps working meanwhile, so
+/// it is not a snapshot. Read it back with `punctual import`.
 #[derive(Args, Debug)]
 #[command(after_help = help!("\
 Examples:
@@ -30,15 +30,15 @@ Examples:
   punctual export --topic order-unpaid - | gzip > order-unpaid.jsonl.gz
   punctual export --state all everything.jsonl"))]
 pub struct ExportArgs {
-    /// Where to write; - is stdout.
+    /// The file to write; - is stdout.
     file: PathBuf,
-    /// Only of this topic.
+    /// Only tasks of this topic.
     #[arg(long)]
     topic: Option<String>,
-    /// Which tasks.
+    /// Which tasks to export.
     #[arg(long, value_enum, default_value_t = Part::Live)]
     state: Part,
-    /// Leave settings of topics and queues out.
+    /// Leave out the settings of topics and queues.
     #[arg(long)]
     no_settings: bool,
 }
@@ -46,13 +46,13 @@ pub struct ExportArgs {
 /// A part of all tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Part {
-    /// Those that are not finished.
+    /// Tasks that are not finished.
     Live,
     /// Dead letters.
     Dead,
-    /// Finished ones that are still kept.
+    /// Finished tasks that are still kept.
     Finished,
-    /// All of these.
+    /// All of them.
     All,
 }
 

@@ -11,20 +11,20 @@ use punctual_wire::Problem;
 pub const EXIT_CODES: &str = "\
 Exit codes:
   0  done
-  1  failed: the server refused it or had an error
-  2  used wrongly
+  1  failed: the server refused or had an error
+  2  wrong usage
   3  no such task, topic or queue
-  4  too late to cancel, to reschedule or to revoke
-  5  the server cannot be reached, or does not answer in time
-  6  not allowed: no token, or one without the right to do this";
+  4  too late to cancel, reschedule, or revoke
+  5  the server cannot be reached, or did not answer in time
+  6  not allowed: no token, or a token without the required role";
 
 /// What stands below a command's options: examples, and the exit codes in short.
 macro_rules! help {
     ($text:literal) => {
         concat!(
             $text,
-            "\n\nExit codes: 0 done, 1 failed or refused, 2 used wrongly, 3 no such task, topic or queue, \
-             4 too late,\n5 the server cannot be reached, 6 not allowed."
+            "\n\nExit codes: 0 done, 1 failed or refused, 2 wrong usage, 3 no such task, topic or queue, \
+             4 too late,\n5 server unreachable, 6 not allowed."
         )
     };
 }
@@ -114,7 +114,7 @@ impl From<serde_json::Error> for Failure {
     fn from(error: serde_json::Error) -> Failure {
         match error.io_error_kind() {
             Some(kind) => Failure::from(io::Error::from(kind)),
-            None => Failure::local("this cannot be written as JSON", error),
+            None => Failure::local("the output cannot be written as JSON", error),
         }
     }
 }
@@ -129,10 +129,10 @@ impl From<Problem> for Failure {
         };
         let hint = match (problem.code.as_str(), problem.status) {
             (_, 401) => "; give a token with --token or PUNCTUAL_TOKEN",
-            (_, 403) => "; use a token that has this right",
-            ("not-empty", _) => "; --force deletes it with all that is in it",
-            ("no-such-topic", _) => "; `punctual topics` lists those that are there",
-            ("no-such-queue", _) => "; `punctual queues` lists those that are there",
+            (_, 403) => "; use a token with the required role",
+            ("not-empty", _) => "; --force deletes it with everything in it",
+            ("no-such-topic", _) => "; `punctual topics` lists the topics",
+            ("no-such-queue", _) => "; `punctual queues` lists the queues",
             _ => "",
         };
         Failure::new(exit, format!("{problem}{hint}"))
@@ -144,7 +144,7 @@ impl From<Error> for Failure {
         match error {
             Error::Problem(problem) => Failure::from(*problem),
             Error::Untrusted { .. } => {
-                Failure::new(Exit::Unreachable, format!("{error}; a certificate to trust is given with --ca FILE"))
+                Failure::new(Exit::Unreachable, format!("{error}; give a certificate to trust with --ca FILE"))
             }
             other => Failure::new(exit_of(&other), other.to_string()),
         }

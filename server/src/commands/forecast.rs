@@ -15,14 +15,14 @@ const WIDTH: usize = 80;
 /// The parts of a character that a bar can end with, in eighths.
 const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
 
-/// Show how many tasks fall due in each of the next minutes, hours or days.
+/// Show how many tasks are due in each of the next minutes, hours or days.
 #[derive(Args, Debug)]
 #[command(after_help = help!("Example:\n  punctual forecast --unit hour --slots 24"))]
 pub struct ForecastArgs {
-    /// How long a slot is.
+    /// The length of a slot.
     #[arg(long, value_enum, default_value_t = SlotLength::Minute)]
     unit: SlotLength,
-    /// How many slots.
+    /// The number of slots.
     #[arg(long, value_name = "N", default_value_t = 20)]
     slots: u32,
 }
@@ -56,7 +56,7 @@ pub async fn run(args: ForecastArgs, mut session: Session) -> Result<(), Failure
     }
     if let Some(from) = forecast.counted_until {
         eprintln!(
-            "from {from} on there was too much to count for a token that is bound to topics: ask for fewer slots"
+            "from {from} on there were too many tasks to count with a token limited to topics: ask for fewer slots"
         );
     }
     Ok(())

@@ -6,9 +6,9 @@ use serde::Serialize;
 use super::failure::{Exit, Failure, help};
 use super::{Connection, Session};
 
-/// Ask whether the server takes commands.
+/// Check whether the server accepts commands.
 ///
-/// Exit code 0 if so, also if it takes all but new tasks and says why; 1 if it answers but is not ready, 5 if it does not
+/// Exit code 0 if it does, even if it refuses new tasks (it says why); 1 if it answers but is not ready; 5 if it does not
 /// answer.
 #[derive(Args, Debug)]
 #[command(after_help = help!("Example:\n  punctual health && echo up"))]

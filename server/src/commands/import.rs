@@ -35,11 +35,11 @@ static SLOWED: Once = Once::new();
 /// How many refusals are told one by one.
 const TOLD: u64 = 10;
 
-/// Schedule the tasks of an export, one line of JSON for each, with the settings of their topics and queues.
+/// Import an export: schedule its tasks, and apply the settings of its topics and queues.
 ///
-/// A topic or queue that is there already keeps its settings.
-/// Ids, due times, headers, keys, routing keys, priorities, times to live, lease times and retry policies are kept. A task
-/// whose id is there already is left as it is, so an import that was cut short can be run again. A due time in the past means at once.
+/// A topic or queue that already exists keeps its settings.
+/// Tasks keep their ids, due times, headers, keys, routing keys, priorities, times to live, lease times and retry policies. A task
+/// whose id already exists is left as it is, so an interrupted import can be run again. A task with a due time in the past is due at once.
 #[derive(Args, Debug)]
 #[command(after_help = help!("\
 Examples:
@@ -48,14 +48,14 @@ Examples:
   punctual import everything.jsonl --state dead
 
 A line needs topic, id and due; body, text or base64, headers, key, routing_key, priority, ttl, lease,
-max_lease and retry may be there."))]
+max_lease and retry are optional."))]
 pub struct ImportArgs {
-    /// What to read; - is stdin.
+    /// The file to read; - is stdin.
     file: PathBuf,
-    /// Which lines: dead letters and finished tasks would be handed out once more, so only if asked for.
+    /// Which tasks to import. Dead letters and finished tasks would be handed out once more, so they must be asked for.
     #[arg(long, value_enum, default_value_t = Part::Live)]
     state: Part,
-    /// Pass over settings of topics and queues.
+    /// Skip the settings of topics and queues.
     #[arg(long)]
     no_settings: bool,
 }
@@ -63,13 +63,13 @@ pub struct ImportArgs {
 /// Which lines of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Part {
-    /// Tasks that were not finished.
+    /// Tasks that are not finished.
     Live,
     /// Dead letters.
     Dead,
     /// Finished tasks.
     Finished,
-    /// All of these.
+    /// All of them.
     All,
 }
 
@@ -118,12 +118,12 @@ pub async fn run(args: ImportArgs, mut session: Session) -> Result<(), Failure> 
     if done.refused == 0 {
         return Ok(());
     }
-    let message = format!("{} refused: correct and import again", counted(done.refused, "line"));
+    let message = format!("{} refused: correct them and import again", counted(done.refused, "line"));
     Err(Failure::new(Exit::Failed, message))
 }
 
 fn in_words(done: &Imported) -> String {
-    let mut text = format!("imported {}, {} existed already", counted(done.created, "task"), grouped(done.existed));
+    let mut text = format!("imported {}, {} already existed", counted(done.created, "task"), grouped(done.existed));
     if done.settings > 0 {
         let named = if done.settings == 1 { "topic or queue" } else { "topics and queues" };
         text.push_str(&format!(", settings of {} {named}", grouped(done.settings)));
@@ -222,7 +222,7 @@ impl Import {
     async fn hear(&mut self) -> Result<(), Failure> {
         let Some(sent) = self.under_way.join_next().await else { return Ok(()) };
         let Sent { created, existed, refused } =
-            sent.map_err(|error| Failure::local("a part of the import fell", error))??;
+            sent.map_err(|error| Failure::local("a part of the import crashed", error))??;
         self.so_far.created += created;
         self.so_far.existed += existed;
         for (number, problem) in refused {
@@ -235,7 +235,7 @@ impl Import {
         self.so_far.refused += 1;
         match self.so_far.refused {
             1..TOLD => self.bar.suspend(|| note(format_args!("line {number}: {why}"))),
-            TOLD => self.bar.suspend(|| note(format_args!("line {number}: {why}; further ones are only counted"))),
+            TOLD => self.bar.suspend(|| note(format_args!("line {number}: {why}; further errors are only counted"))),
             _ => {}
         }
     }
@@ -264,7 +264,7 @@ async fn schedule(client: Client, mut batch: Batch, bar: ProgressBar) -> Result<
         }
         if !again.is_empty() {
             // Once is enough: a topic with a limit asks for it again and again.
-            SLOWED.call_once(|| bar.suspend(|| note("the server takes no more at the moment; going on as it allows")));
+            SLOWED.call_once(|| bar.suspend(|| note("the server is busy; continuing at the pace it allows")));
             tokio::time::sleep(wait.max(Duration::from_millis(10))).await;
         }
         batch = again;
@@ -347,6 +347,6 @@ mod tests {
     #[test]
     fn a_second_import_says_that_everything_existed() {
         let done = Imported { existed: 1_200, ..Imported::default() };
-        assert_eq!(in_words(&done), "imported 0 tasks, 1,200 existed already");
+        assert_eq!(in_words(&done), "imported 0 tasks, 1,200 already existed");
     }
 }

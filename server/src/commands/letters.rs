@@ -13,7 +13,7 @@ use super::moment::Moment;
 use super::output::counted;
 use super::{Connection, Session, archive};
 
-/// Look at dead letters, hand them out again, or remove them.
+/// List dead letters, hand them out again, or remove them.
 #[derive(Args, Debug)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -33,11 +33,11 @@ pub struct DeadArgs {
 
 #[derive(Subcommand, Debug)]
 enum DeadCommand {
-    /// List dead letters, the latest first; the same as no command.
+    /// List dead letters, latest first; the default.
     List(DeadList),
-    /// Hand out again: one (TOPIC ID), or all that fit the filters.
+    /// Hand out again: one dead letter (TOPIC ID), or all that match the filters.
     Replay(DeadWhich),
-    /// Remove for good: one (TOPIC ID), or all that fit the filters.
+    /// Remove for good: one dead letter (TOPIC ID), or all that match the filters.
     Purge(DeadWhich),
 }
 
@@ -45,7 +45,7 @@ enum DeadCommand {
 struct DeadList {
     #[command(flatten)]
     filters: Filters,
-    /// Only those that died of this.
+    /// Only those with this reason.
     #[arg(long, value_name = "REASON")]
     reason: Option<ReasonChoice>,
     #[command(flatten)]
@@ -55,18 +55,18 @@ struct DeadList {
 /// What dead letters and finished tasks are listed by.
 #[derive(Args, Debug)]
 pub struct Filters {
-    /// Only of this topic.
+    /// Only those of this topic.
     #[arg(long)]
     pub topic: Option<String>,
-    /// Only of this queue.
+    /// Only those of this queue.
     #[arg(long)]
     pub queue: Option<String>,
-    /// Only with this key; those scheduled last come first.
+    /// Only those with this key; those scheduled last come first.
     #[arg(long)]
     pub key: Option<String>,
     #[command(flatten)]
     pub range: Range,
-    /// Begin with the earliest; by default the latest come first.
+    /// Earliest first instead of latest first.
     #[arg(long)]
     pub earliest: bool,
 }
@@ -87,17 +87,17 @@ impl Filters {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum ReasonChoice {
-    /// Its consumer said so.
+    /// Its consumer rejected it.
     Rejected,
     /// Too many attempts failed.
     OutOfAttempts,
-    /// Its time to live was over.
+    /// Its time to live ended.
     Expired,
     /// Its queue was full.
     PushedOut,
     /// No queue takes it.
     Unrouted,
-    /// The store does not hold its task any more.
+    /// The store no longer has its task.
     Lost,
 }
 
@@ -118,7 +118,7 @@ impl ReasonChoice {
 struct DeadWhich {
     #[command(flatten)]
     which: Which,
-    /// Only of this queue; of a task that was broadcast, the dead letter of this queue.
+    /// Only those of this queue; for a broadcast task, its dead letter in this queue.
     #[arg(long)]
     queue: Option<String>,
 }
@@ -126,13 +126,13 @@ struct DeadWhich {
 /// One task, or all that fit the filters.
 #[derive(Args, Debug)]
 struct Which {
-    /// One task: its topic.
+    /// The topic of one task.
     #[arg(value_name = "TOPIC", requires = "id")]
     topic: Option<String>,
-    /// One task: its id.
+    /// The id of one task.
     #[arg(value_name = "ID")]
     id: Option<String>,
-    /// Only of this topic.
+    /// Only those of this topic.
     #[arg(long = "topic", value_name = "TOPIC", conflicts_with = "id")]
     of_topic: Option<String>,
     /// Only those that died or finished from this time on: RFC 3339, milliseconds since 1970, or -1h.
@@ -141,13 +141,13 @@ struct Which {
     /// Only those that died or finished before this time.
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, conflicts_with = "id")]
     until: Option<Moment>,
-    /// Without any filter, really all of them.
+    /// All of them, without any filter.
     #[arg(long, conflicts_with = "id")]
     all: bool,
-    /// Only count.
+    /// Only count, change nothing.
     #[arg(long, conflicts_with = "id")]
     dry_run: bool,
-    /// Do not ask.
+    /// Do not ask for confirmation.
     #[arg(long, short)]
     yes: bool,
 }
@@ -166,7 +166,7 @@ impl Which {
         };
         let open = Selection { dry_run: true, ..Selection::default() };
         if selection == open {
-            return Err(Failure::usage("name a task (TOPIC ID) or a filter, or say --all"));
+            return Err(Failure::usage("name a task (TOPIC ID), give a filter, or use --all"));
         }
         Ok(selection)
     }
@@ -222,7 +222,9 @@ impl Bulk {
             if !which.yes {
                 let counted_first = self.send(&session, selection.clone()).await?;
                 if counted_first.changed == 0 {
-                    return session.output.either(&counted_first, || format!("no {} fits, nothing to do", self.one()));
+                    return session
+                        .output
+                        .either(&counted_first, || format!("no {} matches, nothing to do", self.one()));
                 }
                 let question = format!("{} {}?", capital(self.verb()), counted(counted_first.changed, self.one()));
                 confirm(&question, false)?;
@@ -269,7 +271,7 @@ pub async fn dead(args: DeadArgs, session: Session) -> Result<(), Failure> {
     }
 }
 
-/// Look at finished tasks, or schedule them once more.
+/// List finished tasks, or schedule them once more.
 #[derive(Args, Debug)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -290,9 +292,9 @@ pub struct HistoryArgs {
 
 #[derive(Subcommand, Debug)]
 enum HistoryCommand {
-    /// List finished tasks, the latest first; the same as no command.
+    /// List finished tasks, latest first; the default.
     List(HistoryList),
-    /// Schedule once more, due at once: one (TOPIC ID), or all of a topic that fit the filters.
+    /// Schedule once more, due at once: one task (TOPIC ID), or all tasks of a topic that match the filters.
     Replay(HistoryWhich),
 }
 
@@ -300,7 +302,7 @@ enum HistoryCommand {
 struct HistoryWhich {
     #[command(flatten)]
     which: Which,
-    /// Only those that ended so; by default only those that are done. What was cancelled stays so unless it is named.
+    /// Only tasks with this ending; by default only those that are done. Cancelled tasks stay cancelled unless asked for.
     #[arg(long, conflicts_with = "id")]
     ending: Option<EndingName>,
 }
@@ -312,11 +314,11 @@ pub enum EndingName {
     Done,
     /// It was cancelled.
     Cancelled,
-    /// As a dead letter it went on to another topic.
+    /// It was a dead letter and went on to another topic.
     Forwarded,
-    /// As a dead letter it was removed.
+    /// It was a dead letter and was removed.
     Purged,
-    /// However they ended.
+    /// Any ending.
     Any,
 }
 
@@ -347,12 +349,12 @@ impl EndingName {
 pub struct HistoryList {
     #[command(flatten)]
     pub filters: Filters,
-    /// Only those that finished so.
+    /// Only tasks with this ending.
     #[arg(long)]
     pub ending: Option<EndingName>,
     #[command(flatten)]
     pub amount: Amount,
-    /// Read the archive files in this directory instead, in their order; needs no server.
+    /// Read the archive files in this directory instead, in their order. Needs no server.
     #[arg(long, value_name = "DIR", conflicts_with = "earliest")]
     pub archive: Option<PathBuf>,
     /// With --archive: only with this id.
@@ -372,10 +374,12 @@ pub async fn history(args: HistoryArgs, connection: &Connection) -> Result<(), F
         }
         HistoryCommand::Replay(HistoryWhich { which, ending }) => {
             if which.all {
-                return Err(Failure::usage("--all is for dead letters: of the history, name a topic and --ending any"));
+                return Err(Failure::usage(
+                    "--all is for dead letters: for the history, give --topic and --ending any",
+                ));
             }
             if which.one().is_none() && which.of_topic.is_none() {
-                return Err(Failure::usage("name a task (TOPIC ID), or a topic with --topic"));
+                return Err(Failure::usage("name a task (TOPIC ID), or give a topic with --topic"));
             }
             let ending = ending.map(EndingName::choice);
             Bulk::ReplayHistory.run(&which, Only { queue: None, ending }, connection.session()?).await

@@ -55,7 +55,7 @@ pub enum BadLine {
     #[error("this is not a task: {0}")]
     NotATask(#[from] Misread),
     /// Without an id a second import would make a second task.
-    #[error("the task has no id: without one, importing twice would make two of it")]
+    #[error("the task has no id: without one, importing twice would create it twice")]
     NoId,
     /// Without a due time it would come due at once, which is rather a mistake.
     #[error("the task has no due time: give `due`")]

@@ -12,7 +12,7 @@ use super::{Session, show};
 /// How many tasks are asked for at once when all are wanted; the server gives no more.
 pub const PAGE: u32 = 1_000;
 
-/// Show all that is known of a task.
+/// Show everything known about a task.
 #[derive(Args, Debug)]
 #[command(
     after_help = help!("Examples:\n  punctual get order-unpaid order-7\n  punctual get --number 4711"),
@@ -25,7 +25,7 @@ pub struct GetArgs {
     /// The task's id.
     #[arg(value_name = "ID")]
     id: Option<String>,
-    /// The task or delivery with this number instead: its job id at the beanstalk door.
+    /// Instead, the task or delivery with this number, which is its job id at the beanstalk door.
     #[arg(long, conflicts_with_all = ["topic", "id"])]
     number: Option<u64>,
 }
@@ -76,13 +76,13 @@ impl From<ByState> for ListState {
 /// How much of a list is shown.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Amount {
-    /// At most so many.
+    /// Show at most N.
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub limit: u32,
-    /// All of them, however many.
+    /// Show all of them.
     #[arg(long, conflicts_with = "limit")]
     pub all: bool,
-    /// With bodies and headers.
+    /// Show bodies and headers, too.
     #[arg(long)]
     pub bodies: bool,
 }
@@ -106,17 +106,17 @@ Examples:
   punctual list --all --bodies --json | jq -r '.body.order'"
 );
 
-/// List tasks that are not finished, soonest first, or the tasks of a key.
+/// List tasks that are not finished, soonest first, or the tasks with a key.
 #[derive(Args, Debug)]
 #[command(after_help = LIST_EXAMPLES)]
 pub struct ListArgs {
-    /// Only of this topic.
+    /// Only tasks of this topic.
     #[arg(long)]
     topic: Option<String>,
-    /// Only in this state; dead and finished go with --key, and have lists of their own: dead, history.
+    /// Only tasks in this state; dead and finished need --key (see also `punctual dead` and `punctual history`).
     #[arg(long)]
     state: Option<ByState>,
-    /// Only of this key, in the order in which they were scheduled.
+    /// Only tasks with this key, in the order in which they were scheduled.
     #[arg(long)]
     key: Option<String>,
     #[command(flatten)]
@@ -204,7 +204,7 @@ pub async fn print(
     if printer.printed == 0 && !session.output.json {
         note(none);
     } else if left == 0 && !pages.ended {
-        note(format_args!("there may be more: see all with --all, or further ones with --limit N"));
+        note(format_args!("there may be more: use --all to see all of them, or --limit N to see more"));
     }
     Ok(())
 }

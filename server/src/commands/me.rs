@@ -6,7 +6,7 @@ use punctual_wire::{Me, Time};
 use super::Session;
 use super::failure::{Failure, help};
 
-/// Show who the server takes you for and what you may do there.
+/// Show who you are to the server, and what you may do there.
 #[derive(Args, Debug)]
 #[command(after_help = help!("Example:\n  punctual me"))]
 pub struct MeArgs {}

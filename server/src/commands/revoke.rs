@@ -6,9 +6,9 @@ use punctual_wire::{Revoke, Revoked, Span, Time};
 use super::failure::{Failure, help};
 use super::{Session, show};
 
-/// End the lease on a delivery, whoever holds it: its consumer has lost it, and somebody else gets it.
+/// Take a delivery away from the consumer that holds it, so that another consumer gets it.
 ///
-/// Without --after the attempt counts as failed, as if the lease had ended by itself, and the retry policy says
+/// Without --after the attempt counts as failed, as if the lease had run out, and the retry policy decides
 /// when the delivery is available again.
 #[derive(Args, Debug)]
 #[command(after_help = help!("\
@@ -20,16 +20,16 @@ pub struct RevokeArgs {
     topic: String,
     /// The task's id.
     id: String,
-    /// Of a task that was broadcast: its delivery in this queue.
+    /// For a broadcast task: its delivery in this queue.
     #[arg(long)]
     queue: Option<String>,
     /// Only if this consumer holds it.
     #[arg(long, value_name = "CONSUMER")]
     holder: Option<String>,
-    /// Available again after so long, without counting as failed; 0s for at once.
+    /// Make it available again after this long, without counting the attempt as failed; 0s means at once.
     #[arg(long, value_name = "SPAN")]
     after: Option<Span>,
-    /// Why; it stays with the task.
+    /// The reason; it is kept with the task.
     #[arg(long)]
     note: Option<String>,
 }

@@ -18,7 +18,7 @@ pub fn standing(standing: &Standing, now: Time) -> String {
         Standing::Leased { holder, until, .. } if until.0 > now.0 => {
             format!("with {holder}, {} left", rough(until.0 - now.0))
         }
-        Standing::Leased { holder, .. } => format!("with {holder}, time is up"),
+        Standing::Leased { holder, .. } => format!("with {holder}, its time is up"),
         Standing::Spread { open, finished } => {
             format!("broadcast, {} of {} open", open.len(), open.len() + finished.len())
         }
@@ -135,7 +135,7 @@ pub fn task_card(task: &TaskInfo, now: Time) -> String {
         (Some(json), ..) => card.fact("body (JSON)", json.get()),
         (_, Some(text), _) => card.fact("body (text)", text),
         (.., Some(bytes)) => {
-            card.fact("body (bytes)", format!("{}, see them with --json", counted(bytes.0.len() as u64, "byte")))
+            card.fact("body (bytes)", format!("{}, use --json to see them", counted(bytes.0.len() as u64, "byte")))
         }
         (None, None, None) => card.fact("body", "none"),
     }

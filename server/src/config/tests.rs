@@ -169,14 +169,17 @@ fn a_wrong_value_is_refused_with_what_to_write() {
         ("node.shards = -1", "`node.shards`: \"-1\" is not a number: write digits, such as 1000"),
         ("node.shards = 70000", "`node.shards`: 70000 is too large here"),
         ("node.shards = [1]", "`node.shards`: a list or table is not allowed here: write a number"),
-        ("node.name = \"two words\"", "`node.name`: a name consists of visible characters, this one has ' ' at byte 3"),
+        (
+            "node.name = \"two words\"",
+            "`node.name`: a name must consist of visible characters, but this one has ' ' at byte 3",
+        ),
         (
             "store.memory = \"1GB\"",
             "`store.memory`: \"1GB\" is not a size: write 192MiB (KiB, MiB, GiB, TiB), or a number of bytes",
         ),
         (
             "store.sync = \"never\"",
-            "`store.sync`: \"never\" is neither `always` nor a duration: write always, or a time such as 100ms",
+            "`store.sync`: \"never\" is neither `always` nor a duration: write always, or a duration such as 100ms",
         ),
         ("store.sync = 0", "`store.sync`: 0 is too short: write always, or a duration such as 100ms"),
         (
@@ -216,7 +219,7 @@ fn what_cannot_be_true_together_is_refused_where_it_was_said() {
         assert_eq!(problems(file, &[], &[]), [told], "{file}");
     }
     let found = problems("", &[("PUNCTUAL_LOG_LEVEL", "loud")], &[]);
-    assert!(found[0].starts_with("PUNCTUAL_LOG_LEVEL: `log.level`: \"loud\" is not a level"), "{found:?}");
+    assert!(found[0].starts_with("PUNCTUAL_LOG_LEVEL: `log.level`: \"loud\" is not a log level"), "{found:?}");
 }
 
 #[test]

@@ -192,7 +192,7 @@ mod tests {
 
     fn page(format: Exposition) -> String {
         let mut page = MetricsPage::new(format);
-        page.info("build", "What is running.", &[("version", "1.0")]);
+        page.info("build", "The version that is running.", &[("version", "1.0")]);
         page.gauge("uptime", "How long.", Some(Unit::Seconds), 7);
         let rows = Series::from([(["a\"b\\c\nd".to_owned(), "x".to_owned()], 3)]);
         page.counters("happenings", "What happened.", ["topic", "what"], &rows);
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn open_metrics_name_the_family_without_the_ending_of_its_numbers() {
-        let expected = r#"# HELP punctual_build What is running.
+        let expected = r#"# HELP punctual_build The version that is running.
 # TYPE punctual_build info
 punctual_build_info{version="1.0"} 1
 # HELP punctual_uptime_seconds How long.
@@ -229,7 +229,7 @@ punctual_lateness_seconds_count 3
     #[test]
     fn the_text_format_names_the_family_as_its_numbers() {
         let text = page(Exposition::Text);
-        let expected = r#"# HELP punctual_build_info What is running.
+        let expected = r#"# HELP punctual_build_info The version that is running.
 # TYPE punctual_build_info gauge
 punctual_build_info{version="1.0"} 1
 # HELP punctual_uptime_seconds How long.

@@ -152,7 +152,7 @@ fn settings_do_not_lead_out_of_what_the_token_is_for() {
     let Shared { server, .. } = &Shared::start(&["admin"]);
     let feeds = |queue: &str| json!({ "feeds": [{ "queue": "own-b" }, { "queue": queue }] });
     let refused = server.send("PUT", "/v1/topics/own-a", &feeds("other")).expect(403).json();
-    assert_eq!(refused["detail"], "`feeds`: token bound is not for other: ask for one that is");
+    assert_eq!(refused["detail"], "`feeds`: token bound does not cover other: use one that does");
     server.send("PUT", "/v1/topics/own-a", &feeds("own-c")).expect(200);
     server.send("PUT", "/v1/queues/own-a", &json!({ "dead_letter": "other" })).expect(403);
     server.send("PUT", "/v1/queues/own-a", &json!({ "dead_letter": "own-graves" })).expect(200);

@@ -208,7 +208,7 @@ fn the_door_closes_when_tokens_are_made_unless_it_is_open_to_all() {
             assert_eq!(holding.say("use other"), "USING other");
             continue;
         }
-        server.wait_for("tokens are in force now, and the beanstalk protocol knows none: its door is closed");
+        server.wait_for("tokens are in force now, and the beanstalk protocol has none: its door is closed");
         assert_eq!(waiting.try_hear(), Err("<closed>".into()), "it is hung up on");
         holding.send("use other");
         assert_eq!(holding.try_hear(), Err("<closed>".into()));

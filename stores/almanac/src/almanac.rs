@@ -57,7 +57,7 @@ impl Almanac {
         if !shared.losses.is_empty() {
             // What cannot be read any more is not to be met again.
             let cleared = shared.tend(true).map_err(io::Error::other);
-            cleared.map_err(OpenError::io("what is left could not be written"))?;
+            cleared.map_err(OpenError::io("the remaining data could not be written"))?;
             shared.forget_lost();
         }
         // From here on, what has been started is stopped if something goes wrong.
@@ -172,7 +172,7 @@ impl Store for Almanac {
         let hardship = lock(&self.shared.hardship).clone();
         match hardship {
             Some(Hardship::NoRoom(why)) if !self.shared.may_grow.load(Ordering::Relaxed) => {
-                Some(Hardship::NoRoom(format!("{why}; hardly anything is handed out until that gives room back")))
+                Some(Hardship::NoRoom(format!("{why}; few deliveries are handed out until there is room again")))
             }
             hardship => hardship,
         }

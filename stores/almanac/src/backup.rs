@@ -40,23 +40,23 @@ pub struct Backup {
 pub fn backup(from: &Path, to: &Path) -> Result<Backup, OpenError> {
     let disk = ReadOnlyDirectory::open(from).map_err(OpenError::io(format!("{} cannot be read", from.display())))?;
     make_empty(to)?;
-    let owner = FileOwner::of(to).map_err(OpenError::io(format!("{} cannot be looked at", to.display())))?;
+    let owner = FileOwner::of(to).map_err(OpenError::io(format!("{} cannot be inspected", to.display())))?;
     for _ in 0..ATTEMPTS {
         if let Some(done) = attempt(&disk, from, to, &owner)? {
-            let failed = || OpenError::io(format!("{} cannot be given to its owner", to.display()));
+            let failed = || OpenError::io(format!("the owner of {} cannot be set", to.display()));
             owner.take_over(to).map_err(failed())?;
             return Ok(done);
         }
         clear(to)?;
     }
-    let error = io::Error::other("it changes too fast to be copied: try again when less is written");
+    let error = io::Error::other("it changes too fast to be copied: try again when fewer changes are made");
     Err(OpenError::Io { what: format!("{} cannot be copied", from.display()), error })
 }
 
 fn attempt(disk: &dyn Disk, from: &Path, to: &Path, owner: &FileOwner) -> Result<Option<Backup>, OpenError> {
     let Some(manifest) = Manifest::load(disk)? else {
         let error = io::Error::new(ErrorKind::NotFound, "there is no manifest");
-        return Err(OpenError::Io { what: format!("{} holds no almanac", from.display()), error });
+        return Err(OpenError::Io { what: format!("{} contains no almanac", from.display()), error });
     };
     let noted = Reach::read(disk)?.map_or(0, |reach| reach.noted().sequence);
     let mut done = Backup { runs: manifest.runs.len(), ..Backup::default() };
@@ -66,7 +66,7 @@ fn attempt(disk: &dyn Disk, from: &Path, to: &Path, owner: &FileOwner) -> Result
             Ok(()) => {}
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 if stands(disk, &manifest)? {
-                    let what = "it is missing, though the manifest names it".to_owned();
+                    let what = "it is missing, although the manifest names it".to_owned();
                     return Err(Damage { file: name, offset: 0, what }.into());
                 }
                 return Ok(None);
@@ -155,10 +155,10 @@ fn write(path: &Path, bytes: &[u8], capacity: u64) -> io::Result<()> {
 }
 
 fn make_empty(to: &Path) -> Result<(), OpenError> {
-    let failed = || OpenError::io(format!("{} cannot be made", to.display()));
+    let failed = || OpenError::io(format!("{} cannot be created", to.display()));
     DirBuilder::new().recursive(true).mode(0o700).create(to).map_err(failed())?;
     if fs::read_dir(to).map_err(failed())?.next().is_some() {
-        let error = io::Error::new(ErrorKind::DirectoryNotEmpty, "there are files in it: choose another one");
+        let error = io::Error::new(ErrorKind::DirectoryNotEmpty, "it is not empty: choose another one");
         return Err(OpenError::Io { what: format!("{} cannot be used", to.display()), error });
     }
     Ok(())

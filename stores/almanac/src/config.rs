@@ -21,7 +21,7 @@ impl fmt::Display for SyncPolicy {
             SyncPolicy::Always => f.write_str("every commit is on disk before it is confirmed"),
             SyncPolicy::Every(time) => {
                 let millis = time.as_millis();
-                write!(f, "synced every {millis} ms: a power loss takes what was confirmed in the last {millis} ms")
+                write!(f, "synced every {millis} ms: a power loss can lose what was confirmed in the last {millis} ms")
             }
         }
     }
@@ -108,7 +108,7 @@ impl Config {
             return Err(format!("`memory` is {}: it must be at least 64 KiB", self.memory));
         }
         if self.sync == SyncPolicy::Every(Duration::ZERO) {
-            return Err("`sync` every 0 ms: give it a millisecond or more, or sync always".into());
+            return Err("`sync` is every 0 ms: use a millisecond or more, or sync always".into());
         }
         Ok(())
     }

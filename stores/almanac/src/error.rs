@@ -10,13 +10,15 @@ use crate::journal::{SegmentFile, reach};
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// Another process has it open.
-    #[error("{place} is in use by another process: stop that one first, or choose another directory")]
+    #[error("{place} is in use by another process: stop it first, or choose another directory")]
     InUse {
         /// The directory.
         place: String,
     },
     /// A newer version of Punctual wrote it.
-    #[error("{file} has format version {found}, this version of Punctual reads up to {known}: use a newer Punctual")]
+    #[error(
+        "{file} has format version {found}, but this version of Punctual reads only up to {known}: use a newer Punctual"
+    )]
     Newer {
         /// The file.
         file: String,
@@ -29,9 +31,7 @@ pub enum OpenError {
     #[error(transparent)]
     Damaged(#[from] Damage),
     /// There was an almanac, and it is gone.
-    #[error(
-        "there is no store in {place}, though there was one: restore it from a backup, or mount the disk that it is on"
-    )]
+    #[error("the store that was in {place} is gone: restore it from a backup, or mount the disk it is on")]
     Gone {
         /// The directory.
         place: String,
@@ -45,7 +45,7 @@ pub enum OpenError {
         error: io::Error,
     },
     /// The settings contradict each other.
-    #[error("the almanac's settings cannot be kept: {0}")]
+    #[error("the almanac's settings are not valid: {0}")]
     Config(String),
 }
 

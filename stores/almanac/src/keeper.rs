@@ -217,7 +217,7 @@ impl Shared {
         match error {
             AppendError::Full(error) => self.not_appended(Setback::NoRoom(format!("the journal has no room: {error}"))),
             AppendError::Unmade(error) => {
-                self.not_appended(Setback::Failing(format!("a segment of the journal could not be made: {error}")))
+                self.not_appended(Setback::Failing(format!("a segment of the journal could not be created: {error}")))
             }
             AppendError::Unknown(error) => self.poison(format!("the journal could not be written: {error}")),
         }

@@ -105,7 +105,7 @@ impl Manifest {
     fn read(bytes: &[u8]) -> Result<Manifest, OpenError> {
         let damage = |offset, what: &str| Damage { file: NAME.to_owned(), offset, what: what.to_owned() };
         if bytes.len() < HEAD || !bytes.starts_with(MAGIC) {
-            return Err(damage(0, "it does not begin like a manifest").into());
+            return Err(damage(0, "it does not start like a manifest").into());
         }
         let mut head = &bytes[MAGIC.len()..HEAD];
         let (version, checksum, length) = (head.get_u32_le(), head.get_u32_le(), head.get_u64_le());
@@ -120,7 +120,7 @@ impl Manifest {
         let Some(whole) = whole.filter(|whole| crc32c::crc32c(whole) == checksum) else {
             return Err(damage(12, "the checksum does not match").into());
         };
-        let unclear = || damage(HEAD as u64, "the checksum is right, but it cannot be understood");
+        let unclear = || damage(HEAD as u64, "the checksum is correct, but the content is not valid");
         let content = Manifest::read_content(&whole[8..]).ok_or_else(unclear)?;
         Ok(Manifest { has_reach: version >= 2, ..content })
     }

@@ -85,7 +85,7 @@ fn read_reach(
 ) -> Result<Option<Reach>, OpenError> {
     let damage = match Reach::read(disk) {
         Ok(None) if manifest.has_reach => {
-            let what = "it is missing, though the manifest says that there is one".to_owned();
+            let what = "it is missing, although the manifest names one".to_owned();
             Damage { file: reach::NAME.to_owned(), offset: 0, what }
         }
         Err(OpenError::Damaged(damage)) => damage,
@@ -96,7 +96,7 @@ fn read_reach(
     }
     let Damage { file, what, .. } = damage;
     losses.push(format!(
-        "{file}: {what}. How far the journal went is not known: if records were lost from its end, they are not missed"
+        "{file}: {what}. How far the journal went is unknown: if records were lost from its end, that goes unnoticed"
     ));
     Ok(None)
 }
@@ -142,7 +142,7 @@ fn load_or_begin(
         return Ok(manifest);
     }
     if let Some(orphan) = names.iter().find(|name| run::number_of(name).is_some() || SegmentFile::is_one(name)) {
-        let what = format!("it is missing, though there is {orphan}");
+        let what = format!("it is missing, although there is {orphan}");
         return Err(Damage { file: manifest::NAME.to_owned(), offset: 0, what }.into());
     }
     if config.must_exist {
@@ -150,7 +150,7 @@ fn load_or_begin(
         if !config.accepts_loss {
             return Err(gone);
         }
-        losses.push(format!("{gone}. All of it is lost"));
+        losses.push(format!("{gone}. Everything in it is lost"));
     }
     let manifest = Manifest { first_segment: 1, next_run: 1, has_reach: true, ..Manifest::default() };
     let begun = Reach::create(disk, Reached::default()).and_then(|_| disk.sync());
@@ -193,7 +193,7 @@ fn restore(
         }
         counted = found.sequence;
         holdings.apply(found.payload, blocks).map_err(|error| match error {
-            ApplyError::Malformed => found.damage("the checksum is right, but it cannot be understood").into(),
+            ApplyError::Malformed => found.damage("the checksum is correct, but the content is not valid").into(),
             ApplyError::Astray(what) => found.damage(&what).into(),
             ApplyError::Read(error) => error.into(),
         })
@@ -213,7 +213,7 @@ fn restore(
     // A retelling that was cut short leaves segments behind that say nothing, and the next one needs their room.
     let said = counted.max(reached.map_or(0, |reached| reached.sequence));
     if ended.last > said {
-        journal.take_back(said).map_err(OpenError::io("a segment of the journal cannot be written over"))?;
+        journal.take_back(said).map_err(OpenError::io("a segment of the journal cannot be overwritten"))?;
     }
     Ok((holdings, journal))
 }
@@ -223,7 +223,7 @@ fn open_runs(disk: &dyn Disk, manifest: &Manifest) -> Result<Shelf, OpenError> {
     for entry in &manifest.runs {
         let run = Run::open(disk, entry.number)?;
         if (run.rows(), run.file_bytes()) != (entry.rows, entry.bytes) {
-            let what = "it is another run than the one that the manifest names".to_owned();
+            let what = "it is not the run that the manifest names".to_owned();
             return Err(Damage { file: run::file_name(entry.number), offset: 0, what }.into());
         }
         runs.push(Shelved { run: Arc::new(run), deaths: Arc::clone(&entry.deaths) });

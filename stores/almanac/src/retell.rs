@@ -83,7 +83,7 @@ impl Shared {
         let taken = segments_taken(&rows, &slots, &self.config);
         // It is known before the first byte whether it will fit: one that is cut short by a full disk has only cost room.
         if journal.free() < taken + self.for_manifest() || journal.used() < taken + least {
-            return Err(Setback::NoRoom("too few segments of the journal are free, or would be".to_owned()));
+            return Err(Setback::NoRoom("too few segments of the journal are free, or can be freed".to_owned()));
         }
         journal.close().map_err(|error| self.append_failed(error))?;
         let (sequence, first_segment) = (journal.written(), journal.number() + 1);

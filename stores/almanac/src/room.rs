@@ -115,7 +115,7 @@ impl Shared {
         // The name is taken with the lock held: a commit that finds no free segment makes one meanwhile.
         let name = lock(&self.journal).fresh_name();
         let segment = SegmentFile::create_written(&self.disk, name, self.config.segment)
-            .map_err(Setback::io("a segment of the journal could not be made"))?;
+            .map_err(Setback::io("a segment of the journal could not be created"))?;
         lock(&self.journal).add_free(segment);
         Ok(())
     }
@@ -197,7 +197,7 @@ impl Shared {
         Err(StoreError::Unavailable(match hardship {
             Some(Hardship::NoRoom(why)) => format!("the journal has no room: {why}"),
             Some(Hardship::Failing(why)) => format!("the journal cannot be extended: {why}"),
-            None => "the journal had no room, and has some now: try again".to_owned(),
+            None => "the journal was full, but has room again: try again".to_owned(),
         }))
     }
 
@@ -256,7 +256,7 @@ fn segments_for(config: &Config, bytes: u64) -> usize {
 }
 
 pub(crate) fn no_room_for_run(need: u64, room: u64) -> Setback {
-    Setback::NoRoom(format!("a run of {need} bytes cannot be written, the disk has room for {room}"))
+    Setback::NoRoom(format!("a run of {need} bytes cannot be written, because the disk has only {room} left"))
 }
 
 /// About how long a run would be with these rows, those bodies included that are still in other runs.

@@ -35,10 +35,10 @@ impl Setback {
         const GOES_ON: &str = "Acknowledging and cancelling still work";
         match self {
             Setback::NoRoom(what) => Some(Hardship::NoRoom(format!(
-                "{what}; make room on the disk, or wait until tasks are consumed, which gives their room back. {GOES_ON}"
+                "{what}; free some disk space, or wait until tasks are consumed, which frees theirs. {GOES_ON}"
             ))),
             Setback::Failing(what) => Some(Hardship::Failing(format!(
-                "{what}; look after the disk, its mount and its permissions: it is tried again every second. {GOES_ON}"
+                "{what}; check the disk, its mount and its permissions: a new attempt is made every second. {GOES_ON}"
             ))),
             Setback::Store(StoreError::Unavailable(what)) => Some(Hardship::Failing(what.clone())),
             Setback::Store(_) => None,

@@ -83,7 +83,7 @@ impl Drop for Vigil<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             _ = self.0.poison(
-                "a thread met a bug and panicked while it changed something; its message is in the log".to_owned(),
+                "a thread panicked because of a bug while it made a change; see the log for its message".to_owned(),
             );
         }
     }
@@ -97,7 +97,7 @@ impl Shared {
 
     /// Stops everything, because what is on disk is not known.
     pub fn poison(&self, why: String) -> StoreError {
-        let why = format!("{why}. What was confirmed is kept; restart to go on from there");
+        let why = format!("{why}. Everything confirmed is safe; restart to continue from there");
         StoreError::Poisoned(self.poison.get_or_init(|| why).clone())
     }
 
@@ -150,7 +150,7 @@ impl Shared {
         let kept = self.kept();
         journal.append(kept, write).map_err(|error| self.append_failed(error))?;
         if let Some(error) = journal.take_lacking() {
-            let setback = Setback::io("a segment of the journal could not be made")(error);
+            let setback = Setback::io("a segment of the journal could not be created")(error);
             self.set_hardship(setback.hardship());
         }
         // Before it is applied: with this policy no reader sees what a power loss could take back.
@@ -198,7 +198,7 @@ impl Shared {
 
     fn apply_failed(&self, error: ApplyError) -> StoreError {
         self.poison(match error {
-            ApplyError::Malformed => "a record was written that cannot be understood".to_owned(),
+            ApplyError::Malformed => "an invalid record was written".to_owned(),
             ApplyError::Astray(what) => format!("the caller broke the store's contract: {what}"),
             ApplyError::Read(error) => error.to_string(),
         })

@@ -178,7 +178,7 @@ fn damage_is_named_by_the_part_that_it_is_in() {
     let whats = [
         (100, "a data block has a wrong checksum"),
         (parts[0] + 100, "the list of key partitions has a wrong checksum"),
-        (parts[1] - 5, "a stretch of the keys has a wrong checksum"),
+        (parts[1] - 5, "a part of the keys has a wrong checksum"),
         (parts[1] + 5, "a group page has a wrong checksum"),
         (parts[2] + 5, "the group index has a wrong checksum"),
         (parts[3] + 5, "the group filter has a wrong checksum"),
@@ -221,7 +221,7 @@ fn damage_before_the_journals_tail_is_found_exactly_when_opening_refuses() {
     }
     disk.flip(&segment, 30, 0);
     let report = checked(&disk);
-    assert!(report.is_clean() && report.remarks[0].contains("opening mends it"), "{report}");
+    assert!(report.is_clean() && report.remarks[0].contains("opening the store repairs it"), "{report}");
     disk.flip(&segment, 542, 0);
     let report = checked(&disk);
     assert!(has(&report.damage, &segment, "both copies of the segment's head are unreadable"), "{report}");

@@ -304,7 +304,7 @@ fn is_refused_twice(one: Arc<dyn Disk>, other: Arc<dyn Disk>) {
     assert!(matches!(error, OpenError::InUse { .. }), "{error}");
     let message = error.to_string();
     assert!(message.contains(&one.place()) && message.contains("is in use by another process"), "{message}");
-    assert!(message.contains("stop that one first"), "{message}");
+    assert!(message.contains("stop it first"), "{message}");
     drop(first);
     open(&other).unwrap();
 }

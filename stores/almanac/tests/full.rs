@@ -354,7 +354,7 @@ fn what_another_error_keeps_from_being_written_is_not_told_as_lack_of_room() {
                 panic!("{call:?} {kind}: {:?}", almanac.hardship())
             };
             assert!(
-                message.contains(word) && message.contains("a segment of the journal could not be made"),
+                message.contains(word) && message.contains("a segment of the journal could not be created"),
                 "{message}"
             );
             assert!(!message.contains("room"), "{message}");

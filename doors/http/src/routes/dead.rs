@@ -25,10 +25,10 @@ pub(crate) async fn list(
     bearer.needs(Role::View, query.topic.as_deref())?;
     bearer.needs(Role::View, query.queue.as_deref())?;
     if query.state.is_some() {
-        return Err(Fault::invalid("state", "dead letters have no other state"));
+        return Err(Fault::invalid("state", "dead letters cannot be listed by state"));
     }
     if query.ending.is_some() {
-        return Err(Fault::invalid("ending", "dead letters have not finished: they have a `reason`"));
+        return Err(Fault::invalid("ending", "dead letters have a `reason` instead of an ending"));
     }
     let reason = query.reason.as_deref().map(reason).transpose()?;
     turn_page(&app, &bearer, kept(Kept { reason, ..Kept::dead() }, &query)?, &query).await
@@ -38,7 +38,7 @@ fn reason(word: &str) -> Result<Reason, Fault> {
     let known = Reason::ALL.into_iter().find(|reason| reason.as_str() == word);
     known.ok_or_else(|| {
         let words = Reason::ALL.map(Reason::as_str).join(", ");
-        Fault::invalid("reason", format_args!("a delivery is not given up for this reason, but one of: {words}"))
+        Fault::invalid("reason", format_args!("no such reason: use one of {words}"))
     })
 }
 
@@ -56,10 +56,10 @@ impl Chosen {
         bearer.needs(Role::Operate, topic.as_deref())?;
         bearer.needs(Role::Operate, queue.as_deref())?;
         if ending.is_some() {
-            return Err(Fault::invalid("ending", "dead letters have not come to an end"));
+            return Err(Fault::invalid("ending", "dead letters have no ending"));
         }
         if topic.is_none() && queue.is_none() && from.is_none() && until.is_none() && !all {
-            let detail = "say which dead letters are meant: `topic`, `queue`, `from`, `until`, or `\"all\": true`";
+            let detail = "say which dead letters: give `topic`, `queue`, `from`, `until`, or `\"all\": true`";
             return Err(Fault::new(Code::Invalid, detail));
         }
         let (topic, queue) = (maybe_name("topic", topic.as_deref())?, maybe_name("queue", queue.as_deref())?);

@@ -50,7 +50,7 @@ impl Filter {
         let mut words = self.what.iter().flat_map(|what| what.split(',')).map(str::trim);
         match words.find(|word| !What::WORDS.contains(word)) {
             Some(word) => {
-                let why = format!("{word:?} is not an event: there are {}", What::WORDS.join(", "));
+                let why = format!("{word:?} is not an event: use one of {}", What::WORDS.join(", "));
                 Err(Fault::invalid("what", why))
             }
             None => Ok(()),

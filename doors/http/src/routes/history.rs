@@ -25,10 +25,10 @@ pub(crate) async fn list(
     bearer.needs(Role::View, query.topic.as_deref())?;
     bearer.needs(Role::View, query.queue.as_deref())?;
     if query.state.is_some() {
-        return Err(Fault::invalid("state", "finished tasks have no other state"));
+        return Err(Fault::invalid("state", "finished tasks cannot be listed by state"));
     }
     if query.reason.is_some() {
-        return Err(Fault::invalid("reason", "finished tasks were not given up: they have an `ending`"));
+        return Err(Fault::invalid("reason", "finished tasks have an `ending` instead of a reason"));
     }
     let ending = query.ending.map(translate::ending_from_wire);
     turn_page(&app, &bearer, kept(Kept { ending, ..Kept::history() }, &query)?, &query).await
@@ -40,13 +40,16 @@ pub(crate) async fn list(
 pub(crate) async fn replay(State(app): State<Shared>, bearer: Bearer, body: JsonBody) -> Result<Response, Fault> {
     let wire::Selection { topic, queue, from, until, ending, all, dry_run } = body.parse()?;
     if queue.is_some() {
-        return Err(Fault::invalid("queue", "finished tasks are chosen by topic"));
+        return Err(Fault::invalid("queue", "finished tasks are selected by topic, not by queue"));
     }
     if all {
-        return Err(Fault::invalid("all", "only those that are done are meant, unless you say `\"ending\": \"any\"`"));
+        return Err(Fault::invalid(
+            "all",
+            "not for finished tasks: by default those that are done are selected; for all of them give `\"ending\": \"any\"`",
+        ));
     }
     let Some(topic) = topic else {
-        return Err(Fault::invalid("topic", "say whose finished tasks are to be handed out again"));
+        return Err(Fault::invalid("topic", "give the topic whose finished tasks to hand out again"));
     };
     let topic = name("topic", &topic)?;
     bearer.needs(Role::Operate, Some(&topic))?;

@@ -42,10 +42,13 @@ pub(crate) async fn list(
         ("until", query.until.is_some()),
     ];
     if let Some((field, _)) = filters.into_iter().find(|(_, is_given)| *is_given) {
-        return Err(Fault::invalid(field, "tasks of a key are not filtered by this"));
+        return Err(Fault::invalid(field, "tasks with a key cannot be filtered by this"));
     }
     let Some(table) = translate::table_of(query.state) else {
-        return Err(Fault::invalid("state", "tasks of a key are listed as `dead`, `finished`, or without a state"));
+        return Err(Fault::invalid(
+            "state",
+            "tasks with a key can be listed as `dead` or `finished`, or without a state",
+        ));
     };
     turn_page(&app, &bearer, Listing::Key { key, table }, &query).await
 }
@@ -94,7 +97,7 @@ pub(crate) async fn shift(
     let topic = maybe_name("topic", topic.as_deref())?;
     bearer.needs_one_of(&[Role::Produce, Role::Operate], topic.as_deref())?;
     let Some(shift) = translate::shift_of(at, delay, by)? else {
-        return Err(Fault::new(Code::Invalid, "say where the tasks are to move: give `at`, `delay` or `by`"));
+        return Err(Fault::new(Code::Invalid, "say where to move the tasks: give `at`, `delay` or `by`"));
     };
     let (matching, within) = (Matching::Key { key, topic }, bearer.scope().clone());
     let sweep = Sweep { matching, within, action: SweepAction::Shift(shift), dry_run };

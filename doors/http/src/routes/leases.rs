@@ -27,7 +27,7 @@ const ANONYMOUS: &str = "anonymous";
 pub(crate) async fn reserve(State(app): State<Shared>, bearer: Bearer, body: JsonBody) -> Result<Response, Fault> {
     let asked: wire::Reserve = body.parse()?;
     if asked.queues.is_empty() || asked.queues.len() > QUEUES {
-        return Err(Fault::invalid("queues", format!("a consumer names 1 to {QUEUES} queues")));
+        return Err(Fault::invalid("queues", format!("name 1 to {QUEUES} queues")));
     }
     let queues: Vec<Name> = asked.queues.iter().map(|queue| name("queues", queue)).collect::<Result<_, _>>()?;
     for queue in &queues {
@@ -38,7 +38,7 @@ pub(crate) async fn reserve(State(app): State<Shared>, bearer: Bearer, body: Jso
     let longest = Millis::from(app.limits.wait);
     let wait = translate::millis(asked.wait.unwrap_or_default());
     if wait > longest {
-        let why = format!("at most {} in one request: ask again after that", wire::Span(longest.0));
+        let why = format!("at most {} in one request: ask again afterwards", wire::Span(longest.0));
         return Err(Fault::invalid("wait", why));
     }
     let consumer = maybe_name("consumer", asked.consumer.as_deref())?;
@@ -86,7 +86,7 @@ pub(crate) async fn settle(State(app): State<Shared>, bearer: Bearer, body: Json
 fn command_of(action: wire::Action, secret: &[u8; 32]) -> Result<Command, Fault> {
     let lease = lease::read(&action.lease, secret)?;
     let misplaced = |field: &str, is_there: bool| {
-        let why = "this does not go with what is to be done";
+        let why = "this does not apply to the given `do`";
         if is_there { Err(Fault::invalid(field, why)) } else { Ok(()) }
     };
     let (after, priority, note) = (action.after, action.priority, action.note);

@@ -46,7 +46,7 @@ pub(crate) async fn forecast(
     bearer.needs(Role::View, None)?;
     let slots = wanted.slots.unwrap_or(SLOTS);
     if !(1..=MOST_SLOTS).contains(&slots) {
-        return Err(Fault::invalid("slots", format!("a forecast has 1 to {MOST_SLOTS} slots")));
+        return Err(Fault::invalid("slots", format!("ask for 1 to {MOST_SLOTS} slots")));
     }
     let unit = match wanted.unit {
         wire::Unit::Minute => Unit::Minute,

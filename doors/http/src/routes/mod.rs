@@ -77,16 +77,17 @@ pub(crate) fn router(app: App) -> Router {
 pub(crate) async fn to_its_end<T: Send + 'static>(
     act: impl Future<Output = Result<T, Fault>> + Send + 'static,
 ) -> Result<T, Fault> {
-    let given_up = || Err(Error::unknown_outcome("the server ends").into());
+    let given_up = || Err(Error::unknown_outcome("the server is stopping").into());
     joined(tokio::spawn(act)).await.unwrap_or_else(given_up)
 }
 
 async fn nowhere(request: Request) -> Fault {
-    let detail = format!("there is nothing at {}: see /v1/openapi.json for what there is", request.uri().path());
+    let detail = format!("there is nothing at {}: see /v1/openapi.json for what exists", request.uri().path());
     Fault::new(Code::NotFound, detail)
 }
 
 async fn wrong_method(method: Method, request: Request) -> Response {
-    let detail = format!("{} does not take {method}: see /v1/openapi.json for what it takes", request.uri().path());
+    let detail =
+        format!("{} does not support {method}: see /v1/openapi.json for what it supports", request.uri().path());
     Fault::new(Code::MethodNotAllowed, detail).into_response()
 }

@@ -17,10 +17,10 @@ use crate::translate;
 /// Greet whoever looks at the address.
 pub(crate) async fn welcome(State(app): State<Shared>) -> String {
     format!(
-        "Punctual {}: hand it a task and a time.\n\n\
+        "Punctual {}: give it a task and a time.\n\n\
          schedule  POST /v1/tasks    {{\"topic\": \"orders\", \"delay\": \"15m\", \"body\": {{\"order\": 7}}}}\n\
          receive   POST /v1/reserve  {{\"queues\": [\"orders\"], \"wait\": \"20s\"}}\n\
-         all else  GET /v1/openapi.json\n",
+         more      GET /v1/openapi.json\n",
         app.version
     )
 }
@@ -40,7 +40,7 @@ pub(crate) async fn ready(State(app): State<Shared>) -> Result<String, Fault> {
     app.handle.ready()?;
     Ok(match app.handle.hardship() {
         None => "ready\n".to_owned(),
-        Some(hardship) => format!("degraded: no new tasks are taken: {}\n", hardship.why()),
+        Some(hardship) => format!("degraded: new tasks are refused: {}\n", hardship.why()),
     })
 }
 

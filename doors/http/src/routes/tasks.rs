@@ -53,7 +53,9 @@ pub(crate) async fn schedule(
 ) -> Result<Response, Fault> {
     let mut task = admit(body.parse()?, &bearer, &Context::of(&headers))?;
     if let (None, Some(id)) = (&task.id, headers.get("idempotency-key")) {
-        let id = id.to_str().map_err(|_| Fault::invalid("Idempotency-Key", "it must be visible ASCII"))?;
+        let id = id
+            .to_str()
+            .map_err(|_| Fault::invalid("Idempotency-Key", "it must consist of visible ASCII characters"))?;
         task.id = Some(name("Idempotency-Key", id)?);
     }
     let (topic, replace) = (task.topic.clone(), task.replace);
@@ -142,7 +144,7 @@ pub(super) fn check_batch(count: usize, app: &Shared) -> Result<(), Fault> {
     }
     Err(Fault::new(
         Code::Invalid,
-        format!("{count} in one request, at most {limit} are allowed: send several requests"),
+        format!("{count} in one request, but at most {limit} are allowed: send several requests"),
     ))
 }
 
@@ -179,14 +181,16 @@ pub(crate) async fn list(
     bearer.needs(Role::View, query.topic.as_deref())?;
     refuse_kept(&query)?;
     if query.queue.is_some() {
-        return Err(Fault::invalid("queue", "tasks that wait are listed by topic, only dead letters by queue"));
+        return Err(Fault::invalid(
+            "queue",
+            "pending tasks can be listed by topic; only dead letters can be listed by queue",
+        ));
     }
     let state = match query.state {
         None => None,
-        Some(state) => Some(
-            translate::list_state(state)
-                .ok_or_else(|| Fault::invalid("state", "these are listed by /v1/dead and /v1/history, or by key"))?,
-        ),
+        Some(state) => Some(translate::list_state(state).ok_or_else(|| {
+            Fault::invalid("state", "for this state use /v1/dead, /v1/history, or the list of a key")
+        })?),
     };
     let topic = maybe_name("topic", query.topic.as_deref())?;
     let wakes = range(query.from, query.until);
@@ -202,7 +206,7 @@ pub(super) fn refuse_kept(query: &wire::List) -> Result<(), Fault> {
         ("first", query.first.is_some()),
     ];
     match filters.into_iter().find(|(_, is_given)| *is_given) {
-        Some((field, _)) => Err(Fault::invalid(field, "only dead letters and finished tasks are filtered by this")),
+        Some((field, _)) => Err(Fault::invalid(field, "only dead letters and finished tasks can be filtered by this")),
         None => Ok(()),
     }
 }

@@ -55,7 +55,7 @@ pub(crate) fn queue_from_wire(settings: wire::QueueSettings) -> Result<QueueSett
         (false, None) => None,
     };
     if settings.max_length.is_some_and(|length| length > MOST) {
-        return Err(Fault::invalid("max_length", format!("1 to {MOST}; leave it out if there is to be no limit")));
+        return Err(Fault::invalid("max_length", format!("use 1 to {MOST}, or leave it out for no limit")));
     }
     Ok(QueueSettings {
         lease: millis(settings.lease),
@@ -81,7 +81,7 @@ pub(crate) fn queue_from_wire(settings: wire::QueueSettings) -> Result<QueueSett
 pub(crate) fn check_pause(said: &Patch) -> Result<(), Fault> {
     let is_running = matches!(said.get("paused"), Some(Value::Bool(false) | Value::Null));
     if is_running && said.get("paused_until").is_some_and(|until| !until.is_null()) {
-        let why = "a queue that is not `paused` has no time until which it is: leave one of them out";
+        let why = "a queue that is not `paused` cannot have an end of its pause: leave one of the two out";
         return Err(Fault::invalid("paused_until", why));
     }
     Ok(())

@@ -58,16 +58,16 @@ pub(crate) fn chosen_ending(choice: wire::EndingChoice) -> Option<Ending> {
 pub(crate) fn way_on(standing: &wire::Standing, replace: bool) -> &'static str {
     match standing {
         wire::Standing::Finished { .. } => {
-            "to arm it again, schedule it with \"replace\": true; to hand it out as it was, replay it"
+            "to schedule it anew, use \"replace\": true; to hand it out again as it was, replay it"
         }
-        wire::Standing::Dead { .. } => "a dead letter keeps its id: replay it, or purge it and schedule again",
-        wire::Standing::Leased { .. } => "a consumer is working on it: wait for its end, or take another id",
-        wire::Standing::Spread { .. } => "its deliveries are under way: wait for their end, or take another id",
+        wire::Standing::Dead { .. } => "it is a dead letter: replay it, or purge it and schedule again",
+        wire::Standing::Leased { .. } => "a consumer is working on it: wait until it ends, or use another id",
+        wire::Standing::Spread { .. } => "its deliveries are under way: wait until they end, or use another id",
         wire::Standing::Scheduled { .. } | wire::Standing::Ready { .. } if replace => {
-            "it was handed out before and waits for its next attempt: move it, cancel it, or take another id"
+            "it was handed out before and is waiting for its next attempt: move it, cancel it, or use another id"
         }
         wire::Standing::Scheduled { .. } | wire::Standing::Ready { .. } => {
-            "to put this one in its place, schedule it with \"replace\": true; to move it, reschedule it"
+            "to replace it, use \"replace\": true; to move it, reschedule it"
         }
     }
 }
@@ -75,7 +75,7 @@ pub(crate) fn way_on(standing: &wire::Standing, replace: bool) -> &'static str {
 /// Where a task or delivery stands, as a sentence.
 pub(crate) fn in_words(standing: &wire::Standing) -> String {
     match standing {
-        wire::Standing::Scheduled { at } => format!("it comes due at {at}"),
+        wire::Standing::Scheduled { at } => format!("it is due at {at}"),
         wire::Standing::Ready { since } => format!("it has been waiting for a consumer since {since}"),
         wire::Standing::Leased { queue, holder, until } => {
             format!("it is with consumer {holder} of queue {queue} until {until}")

@@ -41,7 +41,7 @@ pub(crate) fn reschedule(topic: Name, id: Name, change: wire::Reschedule) -> Res
     let shift = shift_of(change.at, change.delay, change.by)?;
     let body = body_of(change.body, change.text, change.base64)?;
     if shift.is_none() && body.is_none() && change.priority.is_none() {
-        let detail = "nothing is to be changed: give `at`, `delay` or `by`, `priority`, or a body";
+        let detail = "there is nothing to change: give `at`, `delay` or `by`, `priority`, or a body";
         return Err(Fault::new(Code::Invalid, detail));
     }
     Ok(Reschedule { topic, id, shift, priority: change.priority, body })

@@ -109,7 +109,7 @@ impl Load {
         }
         let mut all = Measured::new();
         while let Some(part) = parts.join_next().await {
-            let part = part.map_err(|error| Failure::local("a part of the load fell", error))?;
+            let part = part.map_err(|error| Failure::local("a part of the load crashed", error))?;
             all.add(&part?);
         }
         Ok(all)

@@ -20,9 +20,9 @@ use super::export::progress;
 use super::failure::{Exit, Failure, help};
 use super::output::note;
 
-/// Measure how a server does under load.
+/// Measure how a server performs under load.
 ///
-/// Tasks are scheduled, taken when they are due, and acknowledged, in a topic that is deleted afterwards. Lateness is from the due time to when the consumer here has the delivery; differing clocks are allowed for.
+/// Schedules tasks, takes them when they are due, and acknowledges them, in a topic that is deleted afterwards. Lateness is the time from when a task is due until this process receives it, corrected for the difference between the two clocks.
 #[derive(Args, Debug)]
 #[command(after_help = help!("\
 Examples:
@@ -30,25 +30,25 @@ Examples:
   punctual bench --tasks 100000 --connections 32 --batch 100
   punctual bench --rate 2000 --tasks 20000 --json"))]
 pub struct BenchArgs {
-    /// How many tasks.
+    /// The number of tasks.
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..))]
     tasks: u64,
-    /// How many requests are under way at once, for scheduling and for consuming each.
+    /// How many requests are in flight at once: this many for scheduling, and as many for consuming.
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     connections: u32,
-    /// How many tasks go into one request. Consumers take as many at once, or 100 if that is more.
+    /// How many tasks go into one request. Consumers take this many at once, but at least 100.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     batch: u32,
-    /// How many tasks are scheduled in a second; by default as many as possible.
+    /// How many tasks to schedule per second; by default as many as possible.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     rate: Option<u32>,
-    /// How long each body is.
+    /// The size of each body in bytes.
     #[arg(long, value_name = "N", default_value_t = 100)]
     body_bytes: usize,
-    /// How long after it was scheduled each task is due.
+    /// How long after scheduling each task is due.
     #[arg(long = "in", value_name = "SPAN", default_value = "1s")]
     delay: Span,
-    /// Leave the topic with its history behind, to look at.
+    /// Keep the topic and its history afterwards.
     #[arg(long)]
     keep: bool,
 }
@@ -74,7 +74,7 @@ pub async fn run(args: BenchArgs, mut session: Session) -> Result<(), Failure> {
     };
     bar.finish_and_clear();
     if args.keep {
-        note(format_args!("topic {topic} was left behind: delete it with `punctual topics delete {topic} --force`"));
+        note(format_args!("kept topic {topic}: delete it with `punctual topics delete {topic} --force`"));
     } else {
         clean_up(&session.client, &topic).await;
     }
@@ -83,7 +83,7 @@ pub async fn run(args: BenchArgs, mut session: Session) -> Result<(), Failure> {
 }
 
 fn random() -> Result<u64, Failure> {
-    getrandom::u64().map_err(|error| Failure::local("the system has no randomness", error))
+    getrandom::u64().map_err(|error| Failure::local("cannot get random numbers from the system", error))
 }
 
 /// How far the server's clock is ahead of ours, in microseconds. The quickest answer tells it best.
@@ -131,6 +131,8 @@ async fn clean_up(client: &Client, topic: &str) {
         }
     }
     if let Some(error) = failed {
-        note(format_args!("{topic} was left behind: {error}; delete it with `punctual topics delete {topic} --force`"));
+        note(format_args!(
+            "topic {topic} could not be deleted: {error}; delete it with `punctual topics delete {topic} --force`"
+        ));
     }
 }

@@ -68,11 +68,13 @@ impl Report {
             note(format_args!("{} refused", counted(self.refused, "task")));
         }
         if self.early > 0 {
-            note(format_args!("{} came early: look at the clocks of both machines", counted(self.early, "delivery")));
+            note(format_args!("{} came early: check the clocks of both machines", counted(self.early, "delivery")));
         }
         if self.clock_skew_micros != 0 {
             let skew = self.clock_skew_micros / 1_000;
-            note(format_args!("the server's clock is {skew} ms ahead of this machine's; lateness allows for that"));
+            note(format_args!(
+                "the server's clock is {skew} ms ahead of this machine's; lateness is corrected for that"
+            ));
         }
         Ok(())
     }

@@ -25,9 +25,9 @@ const KEY_WAIT: Duration = Duration::from_millis(250);
 /// The size of a frame that nobody's terminal limits.
 const FRAME: (u16, u16) = (80, 24);
 
-/// Watch a server: rates, lateness, queues, what falls due next.
+/// Watch a server live: rates, lateness, queues, what is due next.
 ///
-/// q quits, s sorts the queues by another column.
+/// Press q to quit, s to sort the queues by another column.
 #[derive(Args, Debug)]
 #[command(after_help = help!("\
 Examples:
@@ -35,10 +35,10 @@ Examples:
   punctual top --once          one frame as text
   punctual top --once --json   the numbers of the server"))]
 pub struct TopArgs {
-    /// Print one frame as text, and end.
+    /// Print one frame as text, and exit.
     #[arg(long)]
     once: bool,
-    /// How often to look.
+    /// How often to refresh.
     #[arg(long, value_name = "SPAN", default_value = "1s")]
     every: Span,
 }
@@ -57,7 +57,7 @@ pub async fn run(args: TopArgs, url: &str, mut session: Session) -> Result<(), F
         return session.output.line(frame(&view, FRAME));
     }
     let mut terminal =
-        ratatui::try_init().map_err(|error| Failure::local("this is no terminal to draw on: use --once", error))?;
+        ratatui::try_init().map_err(|error| Failure::local("cannot draw on this terminal: use --once", error))?;
     let result = watch(&mut terminal, view, session.client, every).await;
     ratatui::restore();
     result
@@ -97,7 +97,7 @@ async fn watch(terminal: &mut DefaultTerminal, mut view: View, client: Client, e
 /// Why the numbers are old, in as few words as the first line has room for.
 fn trouble(error: &Error) -> String {
     match error {
-        Error::Unreachable { .. } | Error::Timeout { .. } => "no answer: numbers are old".into(),
+        Error::Unreachable { .. } | Error::Timeout { .. } => "no answer: the numbers are old".into(),
         other => other.to_string(),
     }
 }

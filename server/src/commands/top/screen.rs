@@ -84,7 +84,7 @@ fn draw_rates(frame: &mut Frame, area: Rect, view: &View) {
         ("failed", rate(rates.failed), red_if(rates.failed > 0.0)),
         ("dead", rate(rates.dead), red_if(rates.dead > 0.0)),
     ];
-    numbers(frame, area, "in a second", &rows);
+    numbers(frame, area, "per second", &rows);
 }
 
 /// A number, if the token is one that the server tells it to.

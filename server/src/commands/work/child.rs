@@ -67,7 +67,7 @@ impl Orders {
         }
         let path = std::env::var_os("PATH").unwrap_or_default();
         let found = std::env::split_paths(&path).any(|directory| may_run(&directory.join(&self.program)).is_ok());
-        if found { Ok(()) } else { Err(io::Error::new(io::ErrorKind::NotFound, "it is in no directory of PATH")) }
+        if found { Ok(()) } else { Err(io::Error::new(io::ErrorKind::NotFound, "it is not in PATH")) }
     }
 
     /// Why no command will run, if that is what this end says: what should run it says that it is not there, and none
@@ -76,7 +76,7 @@ impl Orders {
         let code = ended.code.filter(|code| NOT_THERE.contains(code));
         match code {
             Some(code) if !self.has_run.load(Ordering::Relaxed) => {
-                let said = ended.note.as_deref().unwrap_or("which means that the command is not there");
+                let said = ended.note.as_deref().unwrap_or("which means that the command was not found");
                 Some(format!("exit code {code}, {said}"))
             }
             _ => {
@@ -97,7 +97,7 @@ impl Orders {
             (Some(code), _) => ("failed", Err(Undone::retry(said(format!("exit code {code}"))))),
             (None, Some(_)) if stopping => {
                 self.given_back.fetch_add(1, Ordering::Relaxed);
-                ("given_back", Err(Undone::retry_after(Duration::ZERO).because("the worker stops")))
+                ("given_back", Err(Undone::retry_after(Duration::ZERO).because("the worker is stopping")))
             }
             (None, Some(signal)) => ("failed", Err(Undone::retry(format!("killed by signal {signal}")))),
             (None, None) => ("failed", Err(Undone::retry(said("it could not be started".into())))),
@@ -318,7 +318,7 @@ mod tests {
         let orders = Orders::new(&["x".into()], false, Vec::new());
         let (outcome, result) = orders.judge(&end(None, Some(15)), true);
         assert_eq!(outcome, "given_back");
-        assert_eq!(result, Err(Undone::retry_after(Duration::ZERO).because("the worker stops")));
+        assert_eq!(result, Err(Undone::retry_after(Duration::ZERO).because("the worker is stopping")));
         assert_eq!(orders.judge(&end(Some(0), None), true).0, "done");
     }
 

@@ -31,22 +31,22 @@ const HELP: &str = help!(
     "\
 The command gets the body on stdin and the rest in its environment:
   PUNCTUAL_TOPIC, PUNCTUAL_ID, PUNCTUAL_QUEUE, PUNCTUAL_ATTEMPT, PUNCTUAL_DUE, PUNCTUAL_KEY and
-  PUNCTUAL_ROUTING_KEY if there is one, PUNCTUAL_HEADER_<NAME> for each header (in capitals, _ for all else
-  than letters and digits), and TRACEPARENT and TRACESTATE from the headers of these names.
+  PUNCTUAL_ROUTING_KEY if there is one, PUNCTUAL_HEADER_<NAME> for each header (in upper case, with _ for
+  anything but letters and digits), and TRACEPARENT and TRACESTATE from the headers of these names.
 
-Its exit code says what becomes of the delivery:
+Its exit code decides what happens to the delivery:
   0    done: it is acknowledged
-  65   cannot be done (EX_DATAERR): it is rejected, a dead letter with the last line of stderr as its note
-  75   not now (EX_TEMPFAIL): it is retried as the queue's policy says
+  65   cannot be done (EX_DATAERR): it is rejected and becomes a dead letter, with the last line of stderr as its note
+  75   not now (EX_TEMPFAIL): it is retried according to the queue's retry policy
   any other code, or killed by a signal: it failed, and is retried in the same way
-The last line of stderr stays with the task, so that a dead letter says why it is one.
+The last line of stderr is kept with the task, so that a dead letter says why it is one.
 
-A command that is not there stops the worker with exit code 1, before anything is taken. So does the exit code 126
-or 127, by which a shell says the same, unless a command has run before; the delivery is given back.
+If the command does not exist, the worker stops with exit code 1 before it takes anything. Exit code 126 or 127,
+by which a shell says the same, also stops it, unless a command has run before; the delivery is given back.
 
-The lease is extended for as long as the command runs. If it is lost, because the server cannot be reached for
-too long, the command gets SIGTERM, as somebody else may work on the delivery. SIGTERM or Ctrl-C stops the worker:
-its commands get SIGTERM too and it waits for them; a second one kills them.
+The lease is extended while the command runs. If it is lost, because the server could not be reached for too
+long, the command gets SIGTERM, since another consumer may get the delivery. SIGTERM or Ctrl-C stops the worker:
+it passes SIGTERM on to its commands and waits for them; a second signal kills them.
 
 Examples:
   punctual work order-unpaid -- ./close-order
@@ -58,35 +58,35 @@ Examples:
 /// without one, as with `--limit`, nothing is in a hurry.
 const FOR_EVER: Duration = Duration::from_secs(10 * 365 * 24 * 3_600);
 
-/// Run a command for each delivery of queues.
+/// Run a command for each delivery of one or more queues.
 #[derive(Args, Debug)]
 #[command(after_help = HELP)]
 pub struct WorkArgs {
     /// The queues to work on.
     #[arg(required = true, value_name = "QUEUE")]
     queues: Vec<String>,
-    /// How many commands run at the same time.
+    /// How many commands may run at the same time.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     concurrency: u32,
-    /// How soon somebody else takes over if this process dies; by default as the task or its queue says.
+    /// How soon another consumer takes over if this process dies; by default as the task or its queue says.
     #[arg(long, value_name = "SPAN")]
     lease: Option<Span>,
-    /// Stop after so many deliveries.
+    /// Stop after N deliveries.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
-    /// Stop when nothing is ready any more.
+    /// Stop when nothing is ready.
     #[arg(long, alias = "once")]
     drain: bool,
-    /// A further exit code that rejects the delivery; may be given several times.
+    /// Another exit code that rejects the delivery; can be repeated.
     #[arg(long, value_name = "CODE")]
     reject_code: Vec<u8>,
-    /// How long commands may take to end after a signal before they are killed.
+    /// How long to wait for commands after a signal before they are killed.
     #[arg(long, value_name = "SPAN", default_value = "30s")]
     grace: Span,
-    /// The name under which deliveries are held; by default the machine's name and the process's number.
+    /// The consumer name; by default the machine's name and the process id.
     #[arg(long, value_name = "NAME")]
     consumer: Option<String>,
-    /// Say nothing about deliveries that went well.
+    /// Print nothing about deliveries that succeeded.
     #[arg(long, short)]
     quiet: bool,
     /// The command and its arguments, after --.
@@ -142,7 +142,7 @@ pub async fn run(args: WorkArgs, session: Session) -> Result<(), Failure> {
     drop(sender);
     tell_trouble();
     let printer = tokio::spawn(print(lines, output, args.quiet, Arc::clone(&stop)));
-    stop.listen(args.grace.as_duration()).map_err(|error| Failure::local("signals cannot be heard", error))?;
+    stop.listen(args.grace.as_duration()).map_err(|error| Failure::local("cannot listen for signals", error))?;
     if args.drain {
         tokio::spawn(Arc::clone(&stop).when_empty(client, args.queues.clone()));
     }
@@ -164,7 +164,7 @@ async fn tell_missing(client: &Client, queues: &[String]) {
     for queue in queues {
         // If the server cannot be asked, the worker will say so.
         if let Ok(None) = client.queue(queue).await {
-            note(format_args!("there is no queue {queue} yet: waiting for it; see all with `punctual queues`"));
+            note(format_args!("there is no queue {queue} yet: waiting for it; `punctual queues` lists the queues"));
         }
     }
 }
@@ -193,7 +193,7 @@ async fn handle(
     let begun = std::time::Instant::now();
     if !stop.begin() {
         orders.given_back.fetch_add(1, Ordering::Relaxed);
-        return Err(Undone::retry_after(Duration::ZERO).because("it is left to others"));
+        return Err(Undone::retry_after(Duration::ZERO).because("left to other workers"));
     }
     let ended = match Child::start(&job, &orders) {
         Ok(child) => child.wait(&job, &stop).await,

@@ -113,8 +113,8 @@ impl Stop {
                 let running = stop.running.load(Ordering::Relaxed);
                 match (before, running) {
                     (_, 0) => {}
-                    (0, _) => note(format_args!("stopping: waiting for {running} running; once more kills them")),
-                    _ => note("killing what runs"),
+                    (0, _) => note(format_args!("stopping: waiting for {running} running; signal again to kill them")),
+                    _ => note("killing the running commands"),
                 }
                 stop.now();
                 stop.signals.send_replace(before.saturating_add(1));
@@ -129,7 +129,7 @@ impl Stop {
     async fn kill_after(self: Arc<Stop>, grace: Duration) {
         tokio::time::sleep(grace).await;
         if self.running.load(Ordering::Relaxed) > 0 {
-            note(format_args!("killing what still runs after {grace:?}"));
+            note(format_args!("killing the commands still running after {grace:?}"));
             self.signals.send_modify(|signals| *signals = (*signals).max(2));
         }
     }

@@ -71,5 +71,5 @@ impl Disk for ReadOnlyDirectory {
 }
 
 fn refused() -> io::Error {
-    io::Error::new(ErrorKind::ReadOnlyFilesystem, "the directory is only looked at")
+    io::Error::new(ErrorKind::ReadOnlyFilesystem, "the directory is open for reading only")
 }

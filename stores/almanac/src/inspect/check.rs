@@ -90,34 +90,35 @@ fn deaths_now(disk: &dyn Disk, run: &Run) -> Option<Arc<roaring::RoaringBitmap>>
 impl Report {
     fn remark(&mut self, look: &Look) {
         if look.in_use {
-            let what = "the almanac is in use by another process: its journal's tail may be moving";
-            self.remarks.push(format!("{what}, and a torn record there is fine"));
+            let what = "the almanac is in use by another process: the end of its journal may be changing";
+            self.remarks.push(format!("{what}, and an incomplete record there is normal"));
         }
         if look.is_blurred {
             let found = std::mem::take(&mut self.damage).len();
-            let what = "it changed all the while, so that journal and runs were never seen at one moment";
-            self.remarks.push(format!("{what} ({found} doubts); check again when there is less to do"));
+            let what = "it kept changing, so that journal and runs were never read at the same moment";
+            self.remarks.push(format!("{what} ({found} doubts); check again when the server is less busy"));
         }
         if let Some((file, offset)) = &look.journal.torn {
-            let what = "a record was cut short when it was written";
-            self.remarks
-                .push(format!("{file}, byte {offset}: {what}; it was never confirmed, and opening cuts it off"));
+            let what = "a record was cut short while it was written";
+            self.remarks.push(format!(
+                "{file}, byte {offset}: {what}; it was never confirmed, and opening the store cuts it off"
+            ));
         }
         for name in &look.journal.half_heads {
-            let what = "one of the two copies of its head was cut short or is damaged";
-            self.remarks.push(format!("{name}: {what}; the other is whole, and opening mends it"));
+            let what = "one of the two copies of its header is incomplete or damaged";
+            self.remarks.push(format!("{name}: {what}; the other is intact, and opening the store repairs it"));
         }
         if look.manifest.is_none() {
-            let what = "without the manifest it is not known which runs and segments count and which rows are dead";
-            self.remarks.push(format!("{what}; all that are there were checked, each by itself"));
+            let what = "without the manifest it is unknown which runs and segments are in use and which rows are dead";
+            self.remarks.push(format!("{what}; all that exist were checked, each by itself"));
         }
         if look.astray > 0 {
-            let what = "changes in the journal name rows that cannot be found, since something before is lost";
+            let what = "changes in the journal name rows that cannot be found, because something before them is lost";
             self.remarks.push(format!("{} {what}", look.astray));
         }
         for name in &look.leftovers {
-            let what = if look.in_use { "is just being written, or was left" } else { "was left" };
-            self.remarks.push(format!("{name} {what} by a checkpoint that was interrupted; opening removes it"));
+            let what = if look.in_use { "is being written, or was left behind" } else { "was left behind" };
+            self.remarks.push(format!("{name} {what} by an interrupted checkpoint; opening the store removes it"));
         }
         for name in &look.strangers {
             self.remarks.push(format!("{name} does not belong to the almanac; it is left alone"));

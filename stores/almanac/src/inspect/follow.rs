@@ -78,7 +78,7 @@ fn find(holdings: &Holdings, shard: ShardId, row: StoredRow<'_>) -> Option<crate
 
 fn describe(error: ApplyError) -> String {
     match error {
-        ApplyError::Malformed => "it cannot be understood".to_owned(),
+        ApplyError::Malformed => "it is not valid".to_owned(),
         ApplyError::Astray(what) => what,
         ApplyError::Read(error) => error.to_string(),
     }

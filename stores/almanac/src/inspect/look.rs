@@ -126,7 +126,7 @@ impl Look {
         if let Some(manifest) = &manifest
             && manifest.runs.iter().any(|run| run.number >= manifest.next_run)
         {
-            let what = "it would give the next run the number of one that there is".to_owned();
+            let what = "it would give the next run a number that is already in use".to_owned();
             damage.push(Damage { file: manifest::NAME.to_owned(), offset: 40, what });
         }
         let runs = match &manifest {
@@ -165,7 +165,7 @@ impl Look {
             let mut wrong = Vec::new();
             let followed = follow(holdings, found.payload, blocks, |what| wrong.push(what));
             if followed.is_err() {
-                damage.push(found.damage("the checksum is right, but it cannot be understood"));
+                damage.push(found.damage("the checksum is correct, but the content is not valid"));
             } else if lost {
                 *astray += wrong.len() as u64;
             } else {
@@ -188,7 +188,7 @@ impl Look {
         match Reach::read(disk) {
             Ok(Some(reach)) => return Ok(Some(reach.noted()).filter(|_| self.manifest.is_some())),
             Ok(None) if self.manifest.as_ref().is_some_and(|manifest| manifest.has_reach) => {
-                let what = "it is missing, though the manifest says that there is one".to_owned();
+                let what = "it is missing, although the manifest names one".to_owned();
                 self.damage.push(Damage { file: reach::NAME.to_owned(), offset: 0, what });
             }
             Ok(None) => {}
@@ -229,11 +229,11 @@ fn load_manifest(disk: &dyn Disk, names: &[String], damage: &mut Vec<Damage>) ->
             let belongs = |name: &&String| run::number_of(name).is_some() || SegmentFile::is_one(name);
             let Some(other) = names.iter().find(belongs) else {
                 return Err(OpenError::Io {
-                    what: format!("{} holds no almanac", disk.place()),
-                    error: io::Error::new(io::ErrorKind::NotFound, "neither a manifest, nor a run, nor a journal"),
+                    what: format!("{} contains no almanac", disk.place()),
+                    error: io::Error::new(io::ErrorKind::NotFound, "it has no manifest, run or journal"),
                 });
             };
-            let what = format!("it is missing, though there is {other}");
+            let what = format!("it is missing, although there is {other}");
             damage.push(Damage { file: manifest::NAME.to_owned(), offset: 0, what });
         }
         Err(OpenError::Damaged(found)) => damage.push(found),
@@ -262,10 +262,10 @@ fn open_runs(disk: &dyn Disk, entries: &[RunEntry], damage: &mut Vec<Damage>) ->
         let mut opened = None;
         match Run::open(disk, entry.number) {
             Ok(run) if (run.rows(), run.file_bytes()) != (entry.rows, entry.bytes) => {
-                wrong(0, "it is another run than the one that the manifest names");
+                wrong(0, "it is not the run that the manifest names");
             }
             Ok(_) if entry.deaths.max().is_some_and(|last| last >= entry.rows) => {
-                wrong(0, "the manifest says of rows that it does not have that they are dead");
+                wrong(0, "the manifest lists dead rows that it does not contain");
             }
             Ok(_) if runs.iter().any(|other| other.entry.number == entry.number) => {
                 wrong(0, "the manifest names it twice");

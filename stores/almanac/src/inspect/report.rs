@@ -55,7 +55,7 @@ impl fmt::Display for Report {
             writeln!(f, "note: {remark}")?;
         }
         if self.is_clean() {
-            return writeln!(f, "clean: every checksum and every count is right");
+            return writeln!(f, "clean: every checksum and every count is correct");
         }
         writeln!(f, "damage: {}", self.damage.len())?;
         for Damage { file, offset, what } in &self.damage {
@@ -63,7 +63,7 @@ impl fmt::Display for Report {
         }
         writeln!(
             f,
-            "What to do: stop whatever uses the directory, keep a copy of it as it is, and restore it from a backup \
+            "What to do: stop whatever uses the directory, keep a copy of it as it is now, and restore it from a backup \
              or a replica. `punctual store show --rows {}` lists what can still be read.",
             self.place
         )

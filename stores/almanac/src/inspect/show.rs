@@ -166,7 +166,7 @@ impl fmt::Display for Contents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}{}", self.place, if self.in_use { " (in use: the journal may be moving)" } else { "" })?;
         match &self.manifest {
-            None => writeln!(f, "manifest: UNREADABLE; rows may come up twice, or be dead")?,
+            None => writeln!(f, "manifest: UNREADABLE; rows may appear twice, or be dead")?,
             Some(manifest) => writeln!(
                 f,
                 "manifest: format {}, sequence {}, first segment {}, next run {:x}, {}",
@@ -203,7 +203,7 @@ impl fmt::Display for Contents {
             writeln!(f, "DAMAGE: {file}, byte {offset}: {what}")?;
         }
         if self.astray > 0 {
-            let what = "changes in the journal could not be followed, because something before them is lost";
+            let what = "changes in the journal could not be applied, because something before them is lost";
             writeln!(f, "DAMAGE: {} {what}; the rows are as they were before, or missing", self.astray)?;
         }
         Ok(())

@@ -149,8 +149,8 @@ impl Inspected {
             let expected = last + 1;
             let proof = resume(bytes, offset, head.salt, expected);
             let after = match (&proof, next) {
-                (Some((_, later)), _) => format!("but that of {} can", later.sequence),
-                (None, Some(next)) if next > expected => format!("and the next segment goes on with {next}"),
+                (Some((_, later)), _) => format!("but the one with {} can", later.sequence),
+                (None, Some(next)) if next > expected => format!("and the next segment continues with {next}"),
                 _ => break,
             };
             let what = format!("the record with sequence {expected} cannot be read, {after}");

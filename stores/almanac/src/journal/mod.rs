@@ -77,7 +77,7 @@ impl Syncing {
     fn sync(&self, file: &dyn File) -> io::Result<()> {
         let mut has_failed = lock(&self.has_failed);
         if *has_failed {
-            return Err(io::Error::other("a sync of it has failed before"));
+            return Err(io::Error::other("an earlier sync of it failed"));
         }
         let synced = file.sync();
         *has_failed = synced.is_err();

@@ -119,7 +119,7 @@ impl Reach {
         match [first, second, latest].into_iter().flatten().max_by_key(|(counter, _)| *counter) {
             Some((counter, noted)) => Ok(Some(Reach { file, counter, noted, turn, drafted: 0, durable: None })),
             None => {
-                let what = "none of its notes can be read".to_owned();
+                let what = "none of its entries can be read".to_owned();
                 Err(Damage { file: NAME.to_owned(), offset: 0, what }.into())
             }
         }

@@ -48,8 +48,8 @@ impl fmt::Display for Loss {
         let Loss { damage: Damage { file, offset, what }, from, until } = self;
         write!(f, "{file} at byte {offset}: {what}. ")?;
         match (until + 1).saturating_sub(*from) {
-            0 => write!(f, "Lost are the commits after sequence {until}, if there were any"),
-            least => write!(f, "Lost are the commits from sequence {from} on, {least} at least"),
+            0 => write!(f, "Lost commits: any after sequence {until}"),
+            least => write!(f, "Lost commits: all from sequence {from} on, at least {least}"),
         }
     }
 }
@@ -94,7 +94,7 @@ impl Replay {
             segment.file.read_at(&mut bytes, 0).map_err(OpenError::io(format!("{name} cannot be read")))?;
             let beginning = SegmentHead::read(&bytes);
             if let Beginning::Used(head) = beginning {
-                mend_head(&segment, head, &bytes).map_err(OpenError::io(format!("{name} cannot be mended")))?;
+                mend_head(&segment, head, &bytes).map_err(OpenError::io(format!("{name} cannot be repaired")))?;
             }
             match beginning {
                 Beginning::Used(head) if head.number >= first_segment => replay.segments.push((head, segment)),
@@ -253,18 +253,18 @@ fn check_end(
         && next > expected
     {
         return damage(format!(
-            "the record with sequence {expected} cannot be read, and the next segment goes on with {next}"
+            "the record with sequence {expected} cannot be read, and the next segment continues with {next}"
         ));
     }
     let (_, later) = resume(bytes, end, salt, expected)?;
     let later = later.sequence;
-    damage(format!("the record with sequence {expected} cannot be read, but that of {later} can"))
+    damage(format!("the record with sequence {expected} cannot be read, but the one with {later} can"))
 }
 
 /// What is wrong with a segment that is shorter than it was made.
 pub(super) fn is_cut(name: &str, head: &SegmentHead, length: u64) -> Option<Damage> {
     let made = head.capacity.filter(|made| length < *made)?;
-    let what = format!("the file has {length} bytes of {made}: it was cut");
+    let what = format!("the file has only {length} of {made} bytes: it was truncated");
     Some(Damage { file: name.to_owned(), offset: length, what })
 }
 
@@ -278,12 +278,12 @@ pub(super) fn missing(reached: Reached, last: u64, ended_at: Option<(u64, &str, 
     Some(match ended_at {
         Some((number, name, end)) if number >= reached.segment => {
             let what =
-                format!("the record with sequence {expected} cannot be read, though all up to {until} were on disk");
+                format!("the record with sequence {expected} cannot be read, although all up to {until} were on disk");
             Damage { file: name.to_owned(), offset: end, what }
         }
         _ => {
             let what = format!(
-                "it is missing or empty, or has lost its beginning, though the journal went on there: records from \
+                "it is missing or empty, or has lost its beginning, although the journal continued there: records from \
                  sequence {expected} to {until} were on disk"
             );
             Damage { file: reached.file(), offset: 0, what }

@@ -32,17 +32,17 @@ impl Block {
         let table = rows.checked_mul(4).and_then(|table| table.checked_add(TAIL));
         let rows_end = table.and_then(|table| bytes.len().checked_sub(table)).ok_or("a data block is too short")?;
         if u32_at(&bytes, bytes.len() - TAIL) as usize != rows {
-            return Err("a data block has another number of rows than its index says");
+            return Err("a data block has a different number of rows than its index says");
         }
         let block = Block { bytes: bytes.into_boxed_slice(), rows, rows_end };
         let mut end = 0;
         for row in 0..rows {
             let rest = &block.bytes[end..rows_end];
             let stored = StoredRow::first(rest).filter(|_| block.begin(row) == end);
-            end += stored.ok_or("a data block has no row where one should begin")?.bytes().len();
+            end += stored.ok_or("a data block has no row where one should start")?.bytes().len();
         }
         if end != rows_end {
-            return Err("a data block has something else than rows among them");
+            return Err("a data block contains something other than rows");
         }
         Ok(block)
     }

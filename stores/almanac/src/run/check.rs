@@ -61,7 +61,7 @@ impl<P: FnMut(u64)> Check<'_, P> {
             let row = block.row(row);
             let position = row.position();
             if row.table() != table {
-                self.damaged(entry.offset, format!("row {ordinal} is not of the table that the block index says"));
+                self.damaged(entry.offset, format!("row {ordinal} is not in the table that the block index names"));
             }
             if last.map_or(position != entry.first, |last| position <= last) {
                 self.damaged(entry.offset, format!("row {ordinal} is not in order"));
@@ -84,7 +84,7 @@ impl<P: FnMut(u64)> Check<'_, P> {
         if number + 1 < self.run.blocks() {
             let next = *self.run.index.entry(number + 1);
             if next.place() == place && Some(next.first) <= last {
-                self.damaged(next.offset, "a data block begins before the one before it ends".into());
+                self.damaged(next.offset, "a data block starts before the previous one ends".into());
             }
         }
     }
@@ -108,12 +108,12 @@ impl<P: FnMut(u64)> Check<'_, P> {
             for partition in KeySection::partitions(stretch) {
                 for (fingerprint, ordinal) in entries.partition(partition) {
                     let Some(hash) = self.seen.hashes.get(ordinal as usize) else {
-                        self.damaged(offset, format!("the keys name row {ordinal}, which there is not"));
+                        self.damaged(offset, format!("the keys name row {ordinal}, which does not exist"));
                         continue;
                     };
                     let same = |hash: u64| (partition_of(hash), fingerprint_of(hash)) == (partition, fingerprint);
                     if !named.insert(ordinal) || !hash.is_none_or(same) {
-                        self.damaged(offset, format!("the keys have row {ordinal} at a wrong place"));
+                        self.damaged(offset, format!("the keys have row {ordinal} in the wrong place"));
                     }
                 }
             }
@@ -134,7 +134,7 @@ impl<P: FnMut(u64)> Check<'_, P> {
                 Ok(entries) => {
                     let (hash, seq, _) = entries[0];
                     if groups.first(page) != (hash, seq) {
-                        self.damaged(offset, "a group page does not begin as the group index says".into());
+                        self.damaged(offset, "a group page does not start as the group index says".into());
                     }
                     if entries.iter().any(|(hash, ..)| !groups.may_have(*hash)) {
                         self.damaged(offset, "the group filter leaves out a group".into());
@@ -155,7 +155,7 @@ impl<P: FnMut(u64)> Check<'_, P> {
         stored.retain(|(.., ordinal)| self.seen.hashes.get(*ordinal as usize).is_none_or(Option::is_some));
         self.seen.groups.sort_unstable();
         if whole && stored != self.seen.groups {
-            self.damaged(run.footer.groups, "the group pages do not name the rows as they are".into());
+            self.damaged(run.footer.groups, "the group pages do not match the rows".into());
         }
     }
 

@@ -57,15 +57,15 @@ impl Footer {
         let place = length - FOOTER_BYTES as u64;
         let bytes = file.read(place, FOOTER_BYTES)?;
         let bytes = bytes.strip_suffix(END_MAGIC).ok_or_else(|| {
-            file.damage(length - END_MAGIC.len() as u64, "the mark at the end is missing: the file is cut off")
+            file.damage(length - END_MAGIC.len() as u64, "the mark at the end is missing: the file is truncated")
         })?;
         let bytes = checked(bytes).ok_or_else(|| file.damage(place, "the footer has a wrong checksum"))?;
         let footer = Footer::parse(bytes);
         if footer.number != number {
-            return Err(file.damage(place, format!("the footer is that of run {:x}", footer.number)).into());
+            return Err(file.damage(place, format!("the footer belongs to run {:x}", footer.number)).into());
         }
         if !footer.fits(length) {
-            return Err(file.damage(place, "the footer does not fit the length of the file").into());
+            return Err(file.damage(place, "the footer does not match the length of the file").into());
         }
         Ok((footer, version))
     }
@@ -157,7 +157,7 @@ fn read_header(file: &RunFile, number: u64) -> Result<u32, OpenError> {
         return Err(OpenError::Newer { file: super::file_name(number), found: version, known: VERSION });
     }
     if version == 0 || u64_at(bytes, 8) != number {
-        return Err(file.damage(8, format!("the header is that of run {:x}", u64_at(bytes, 8))).into());
+        return Err(file.damage(8, format!("the header belongs to run {:x}", u64_at(bytes, 8))).into());
     }
     Ok(version)
 }

@@ -208,7 +208,7 @@ fn parse_filter(bytes: &[u8]) -> Result<BinaryFuse8, &'static str> {
         && all.is_multiple_of(segment)
         && fingerprints.len() as u64 == all + 2 * segment;
     if !fits {
-        return Err("the group filter does not fit its own description");
+        return Err("the group filter does not match its own description");
     }
     Ok(BinaryFuse8 { descriptor, fingerprints: fingerprints.into() })
 }

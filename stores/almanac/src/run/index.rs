@@ -83,7 +83,7 @@ impl BlockIndex {
     /// The index in these bytes, or what is wrong with them.
     pub fn parse(bytes: &[u8], footer: &Footer) -> Result<BlockIndex, &'static str> {
         let entries: Option<Vec<BlockEntry>> = bytes.chunks_exact(ENTRY_BYTES).map(BlockEntry::parse).collect();
-        let entries = entries.ok_or("the block index names a table that there is not")?;
+        let entries = entries.ok_or("the block index names an unknown table")?;
         let (mut offset, mut ordinal, mut last) = (HEADER_BYTES as u64, 0, None);
         for (number, entry) in entries.iter().enumerate() {
             let next_ordinal = entries.get(number + 1).map_or(footer.rows, |next| next.ordinal);

@@ -75,7 +75,7 @@ impl<'a> KeySection<'a> {
         let offset = self.offset_of(stretch);
         let bytes = self.file.read(offset, self.keys_in(stretch) * ENTRY_BYTES)?;
         if crc32c::crc32c(&bytes) != self.sums[stretch] {
-            return Err(self.file.damage(offset, "a stretch of the keys has a wrong checksum").into());
+            return Err(self.file.damage(offset, "a part of the keys has a wrong checksum").into());
         }
         Ok(Stretch { starts: &self.starts, first: self.starts[stretch * STRETCH], bytes })
     }

@@ -123,7 +123,7 @@ impl Run {
         let name = file_name(number);
         let file = match disk.open(&name) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let what = "it is missing, though the manifest names it".to_owned();
+                let what = "it is missing, although the manifest names it".to_owned();
                 return Err(Damage { file: name, offset: 0, what }.into());
             }
             file => file.map_err(OpenError::io(format!("{name} cannot be opened")))?,
