@@ -103,7 +103,7 @@ impl QueueSettings {
     /// somebody says now, not of what was said before, whose time may pass meanwhile.
     pub fn check_pause(until: Option<Timestamp>, field: &'static str, now: Timestamp) -> Result<(), Refused> {
         if until.is_some_and(|until| until <= now) {
-            let why = "this is over already: name a time to come, or resume the queue".into();
+            let why = "this time is in the past: give one in the future, or resume the queue".into();
             return Err(Refused::Invalid { field, why });
         }
         Ok(())
@@ -114,14 +114,15 @@ impl QueueSettings {
         let bad = |why: String| Err(Refused::BadSettings(why));
         check_rate(self.rate)?;
         if self.lease == Millis::ZERO {
-            return bad("a lease of 0 ms ends before work can begin: give it some time".into());
+            return bad("a lease of 0 ms is over before work can begin: use a longer one".into());
         }
         if self.max_lease < self.lease {
             let (lease, max) = (self.lease, self.max_lease);
-            return bad(format!("the lease of {lease} is longer than the longest one, max_lease, of {max}: set both"));
+            return bad(format!("the lease of {lease} is longer than max_lease, which is {max}: set both"));
         }
         if self.max_length == Some(0) {
-            let why = "a queue that holds nothing hands out nothing: 1 or more, or leave it out for no limit".into();
+            let why =
+                "a queue that holds nothing hands out nothing: use 1 or more, or leave it out for no limit".into();
             return Err(Refused::Invalid { field: "max_length", why });
         }
         self.retry.check().or_else(bad)
@@ -141,7 +142,7 @@ impl TopicSettings {
 fn check_rate(rate: Option<Rate>) -> Result<(), Refused> {
     match rate {
         Some(Rate { per_second: 0, .. } | Rate { burst: 0, .. }) => {
-            Err(Refused::BadSettings("a rate of 0 lets nothing pass: pause it instead".into()))
+            Err(Refused::BadSettings("a rate of 0 lets nothing through: pause it instead".into()))
         }
         _ => Ok(()),
     }
@@ -220,11 +221,11 @@ impl Retry {
     pub fn check(&self) -> Result<(), String> {
         if self.jitter_percent > 100 {
             let percent = self.jitter_percent;
-            return Err(format!("a jitter of {percent} percent: a wait grows by at most all of itself, 100 percent"));
+            return Err(format!("a jitter of {percent} percent is too large: use at most 100"));
         }
         match self.backoff {
             Backoff::Exponential { first, cap } if first > cap => Err(format!(
-                "the first wait of {first} is longer than the longest one of {cap}: give both, the same twice for a wait that does not grow"
+                "the first wait of {first} is longer than the longest one of {cap}: set both, to the same value for a wait that does not grow"
             )),
             _ => Ok(()),
         }

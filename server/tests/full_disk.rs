@@ -77,7 +77,7 @@ fn a_full_disk_heals_by_itself_and_never_locks_itself_out() {
     let confirmed = fill(&server, "first");
     assert!(confirmed.len() > 1_000, "{}", confirmed.len());
     let refused = server.post("/v1/tasks", &json!({ "topic": "t", "text": "more" })).expect(507).json();
-    assert!(refused["detail"].as_str().unwrap().contains("make room on the disk"), "{refused}");
+    assert!(refused["detail"].as_str().unwrap().contains("free some disk space"), "{refused}");
     let ready = server.get("/readyz").expect(200).text();
     assert!(ready.starts_with("degraded: new tasks are refused"), "{ready}");
     let metrics = server.get("/metrics").expect(200).text();

@@ -12,7 +12,7 @@ use super::patch::Patch;
 use super::settings::{Set, rate_in_words, tell_others};
 use super::show::{Card, retry};
 
-/// Look at queues and change their settings.
+/// List queues, and change their settings.
 #[derive(Args, Debug)]
 #[command(after_help = help!("\
 Examples:
@@ -27,27 +27,27 @@ pub struct QueuesArgs {
 
 #[derive(Subcommand, Debug)]
 enum QueuesCommand {
-    /// List all queues; the same as no command.
+    /// List all queues; the default.
     List,
     /// Show a queue and its settings.
     Show {
         /// Its name.
         name: String,
     },
-    /// Change settings of a queue, or make it; what is not given stays.
+    /// Change the settings of a queue, or create it; settings not given stay as they are.
     Set(Set<QueueSettings>),
-    /// Hand out nothing, until it is resumed or for a time.
+    /// Pause a queue, so that it hands out nothing until it is resumed, or for a while.
     Pause {
         /// Its name.
         name: String,
-        /// For so long.
+        /// For this long.
         #[arg(long = "for", value_name = "SPAN", conflicts_with = "until")]
         length: Option<Span>,
         /// Until this time: RFC 3339, milliseconds since 1970, or +2h.
         #[arg(long, value_name = "TIME")]
         until: Option<Moment>,
     },
-    /// Hand out again.
+    /// Resume a queue, so that it hands out deliveries again.
     Resume {
         /// Its name.
         name: String,
@@ -56,10 +56,10 @@ enum QueuesCommand {
     Delete {
         /// Its name.
         name: String,
-        /// Also if there are deliveries: they and its dead letters go with it.
+        /// Delete it even if it is not empty, with its deliveries and dead letters.
         #[arg(long)]
         force: bool,
-        /// Do not ask.
+        /// Do not ask for confirmation.
         #[arg(long, short)]
         yes: bool,
     },
@@ -77,7 +77,7 @@ fn with_whole_pause(mut patch: Patch) -> Patch {
 pub async fn run(args: QueuesArgs, mut session: Session) -> Result<(), Failure> {
     match args.command.unwrap_or(QueuesCommand::List) {
         QueuesCommand::List => {
-            let none = "no queues: one comes to be when a task falls due for it";
+            let none = "no queues: one is created when a task for it becomes due";
             session.output.list(&session.client.queues().await?, none, table)
         }
         QueuesCommand::Show { name } => {
@@ -104,7 +104,7 @@ pub async fn run(args: QueuesArgs, mut session: Session) -> Result<(), Failure> 
         }
         QueuesCommand::Resume { name } => {
             let queue = session.client.resume_queue(&name).await?;
-            session.output.either(&queue, || format!("queue {name} is resumed: it hands out again"))
+            session.output.either(&queue, || format!("queue {name} is resumed: it hands out deliveries again"))
         }
         QueuesCommand::Delete { name, force, yes } => {
             if force {
@@ -168,13 +168,13 @@ fn card(queue: &QueueInfo, now: Time) -> String {
     card.fact("lease", format!("{}{longest}", settings.lease));
     card.fact("retry", retry(&settings.retry));
     let overflow = match settings.overflow {
-        Overflow::Refuse => "the newcomer gives way",
-        Overflow::DropOldest => "the oldest gives way",
+        Overflow::Refuse => "when full, the new delivery gives way",
+        Overflow::DropOldest => "when full, the oldest delivery gives way",
     };
     card.fact("room", settings.max_length.map_or("any number".into(), |max| format!("{}; {overflow}", grouped(max))));
     let order = match settings.order {
-        Order::Due => "by due time: whose time came first",
-        Order::Arrival => "by arrival: what was taken in first",
+        Order::Due => "by due time",
+        Order::Arrival => "by arrival",
     };
     card.fact("order", order);
     card.fact("dead letters", settings.dead_letter.as_ref().map_or("stay".into(), |topic| format!("go to {topic}")));

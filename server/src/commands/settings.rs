@@ -61,14 +61,12 @@ fn form(kind: Kind, path: &str) -> (String, ValueParser, &'static str) {
             let words = PossibleValuesParser::new(kind.choices().into_iter().map(word));
             return (flag(path).to_uppercase(), ValueParser::new(words.map(|word| json!(word.replace('-', "_")))), "");
         }
-        Kind::Rate => {
-            ("N[:BURST]", read(rate), " Write 500, or 500:2000 with how many there may be at once after a quiet time.")
-        }
+        Kind::Rate => ("N[:BURST]", read(rate), " Write 500, or 500:2000 to allow 2000 at once after a quiet period."),
         Kind::Bindings => (
             "QUEUE[=PATTERN]",
             read(binding),
-            " Write audit, or billing=order.*.paid with the routing keys that go there. May be given several times; together \
-             they take the place of those before.",
+            " Write audit, or billing=order.*.paid to choose by routing key. Can be repeated; all of them together \
+             replace the current ones.",
         ),
         Kind::Group(_) => unreachable!("{path} has no value of its own"),
     };
@@ -85,7 +83,7 @@ fn read<T: Serialize + 'static, E: Display + 'static>(read: fn(&str) -> Result<T
 fn rate(text: &str) -> Result<Value, String> {
     let number = |text: &str| match text.parse::<u32>() {
         Ok(number) if number > 0 => Ok(number),
-        _ => Err("write how many a second, and maybe how many at once: 500 or 500:2000".to_owned()),
+        _ => Err("write how many per second, and optionally how many at once: 500 or 500:2000".to_owned()),
     };
     let (per_second, burst) = match text.split_once(':') {
         Some((per_second, burst)) => (number(per_second)?, Some(number(burst)?)),
@@ -110,7 +108,7 @@ impl<S: Settings> Args for Set<S> {
             .long("unset")
             .value_name("SETTING")
             .value_parser(PossibleValuesParser::new(flags))
-            .help("Set back to the default; may be given several times")
+            .help("Reset to the default; can be repeated")
             .action(ArgAction::Append);
         let name = Arg::new("name").value_name("NAME").required(true).help("Its name");
         command.arg(name).args(S::values().into_iter().map(arg)).arg(unset)

@@ -11,7 +11,7 @@ use super::output::{Columns, grouped};
 use super::settings::{Set, rate_in_words, tell_others};
 use super::show::Card;
 
-/// Look at topics and change their settings.
+/// List topics, and change their settings.
 #[derive(Args, Debug)]
 #[command(after_help = help!("\
 Examples:
@@ -26,21 +26,21 @@ pub struct TopicsArgs {
 
 #[derive(Subcommand, Debug)]
 enum TopicsCommand {
-    /// List all topics; the same as no command.
+    /// List all topics; the default.
     List,
     /// Show a topic and its settings.
     Show {
         /// Its name.
         name: String,
     },
-    /// Change settings of a topic, or make it; what is not given stays.
+    /// Change the settings of a topic, or create it; settings not given stay as they are.
     Set(Set<TopicSettings>),
-    /// Refuse new tasks; those that are there go on.
+    /// Pause a topic, so that it refuses new tasks; existing tasks are not affected.
     Pause {
         /// Its name.
         name: String,
     },
-    /// Take new tasks again.
+    /// Resume a topic, so that it accepts new tasks again.
     Resume {
         /// Its name.
         name: String,
@@ -49,10 +49,10 @@ enum TopicsCommand {
     Delete {
         /// Its name.
         name: String,
-        /// Also if there are tasks: they, their dead letters and their history go with it.
+        /// Delete it even if it is not empty, with its tasks, dead letters and history.
         #[arg(long)]
         force: bool,
-        /// Do not ask.
+        /// Do not ask for confirmation.
         #[arg(long, short)]
         yes: bool,
     },
@@ -62,7 +62,7 @@ enum TopicsCommand {
 pub async fn run(args: TopicsArgs, mut session: Session) -> Result<(), Failure> {
     match args.command.unwrap_or(TopicsCommand::List) {
         TopicsCommand::List => {
-            let none = "no topics: one comes to be when a task is scheduled in it";
+            let none = "no topics: one is created when a task is scheduled in it";
             session.output.list(&session.client.topics().await?, none, table)
         }
         TopicsCommand::Show { name } => {
@@ -83,7 +83,7 @@ pub async fn run(args: TopicsArgs, mut session: Session) -> Result<(), Failure> 
         }
         TopicsCommand::Resume { name } => {
             let topic = session.client.resume_topic(&name).await?;
-            session.output.either(&topic, || format!("topic {name} is resumed: it takes new tasks"))
+            session.output.either(&topic, || format!("topic {name} is resumed: it accepts new tasks"))
         }
         TopicsCommand::Delete { name, force, yes } => {
             if force {

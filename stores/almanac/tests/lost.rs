@@ -79,7 +79,7 @@ fn is_missed(scene: &Scene, disk: &SimulatedDisk, what: &str) {
     let forced = on(scene, disk.copy(), true);
     let almanac = forced.try_open().unwrap();
     assert!(
-        almanac.losses().iter().any(|loss| loss.contains("Lost are the commits")),
+        almanac.losses().iter().any(|loss| loss.contains("Lost commits: ")),
         "{what}: {:?}",
         almanac.losses()
     );
@@ -217,7 +217,7 @@ fn a_note_whose_loss_is_accepted_is_begun_anew_and_nothing_else_is_lost() {
         let forced = on(&scene, disk, true);
         let almanac = forced.try_open().unwrap();
         let losses = almanac.losses();
-        assert!(losses.len() == 1 && losses[0].contains("How far the journal went is not known"), "{losses:?}");
+        assert!(losses.len() == 1 && losses[0].contains("How far the journal went is unknown"), "{losses:?}");
         assert!(scene.read(&almanac).unwrap() == scene.model);
         drop(almanac);
         assert_eq!(check(&forced.disk, &mut |_| ()).unwrap().damage, []);
@@ -236,6 +236,6 @@ fn an_almanac_that_was_there_and_is_gone_is_not_begun_anew() {
     assert_eq!(scene.disk.names(), ["lock"], "nothing was made");
     scene.config.accepts_loss = true;
     let almanac = scene.open();
-    assert!(almanac.losses()[0].contains("All of it is lost"), "{:?}", almanac.losses());
+    assert!(almanac.losses()[0].contains("Everything in it is lost"), "{:?}", almanac.losses());
     assert_eq!(almanac.hardship(), None);
 }
