@@ -103,7 +103,7 @@ impl QueueSettings {
     /// somebody says now, not of what was said before, whose time may pass meanwhile.
     pub fn check_pause(until: Option<Timestamp>, field: &'static str, now: Timestamp) -> Result<(), Refused> {
         if until.is_some_and(|until| until <= now) {
-            let why = "this time is in the past: give one in the future, or resume the queue".into();
+            let why = "this time has already passed: give one in the future, or resume the queue".into();
             return Err(Refused::Invalid { field, why });
         }
         Ok(())

@@ -115,7 +115,7 @@ fn an_export_brings_settings_along_and_an_import_puts_them_where_there_are_none(
     other.get("/v1/tasks/t/2").expect(200);
 
     let again = command(&other, &["import", file]);
-    assert!(again.code == Some(0) && again.stdout.contains("imported 0 tasks, 3 existed"), "{}", again.stdout);
+    assert!(again.code == Some(0) && again.stdout.contains("imported 0 tasks, 3 already existed"), "{}", again.stdout);
     let bare = command(&one, &["export", "--no-settings", "-"]);
     assert_eq!(bare.stdout.lines().count(), 3, "{}", bare.stdout);
 }

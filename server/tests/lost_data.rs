@@ -176,7 +176,7 @@ fn tokens_that_cannot_be_read_let_nobody_in() {
     // Nobody can read a directory as a file, not even root.
     fs::create_dir(server.data().join("tokens.toml")).unwrap();
     eventually("the doors close", || server.get("/v1/topics").status == 401);
-    server.wait_for("nobody is let in");
+    server.wait_for("every request is refused");
     server.kill();
     server.spawn();
     assert_ne!(server.wait().code(), Some(0), "it does not start open");

@@ -87,8 +87,8 @@ fn what_cannot_be_meant_is_refused_with_the_reason() {
     put(json!({})).expect(200);
     refused(server.post("/v1/reserve", &json!({ "queues": ["q"], "lease": 0 })), &["lease"]);
     let past = json!({ "until": "2001-01-01T00:00:00Z" });
-    refused(server.post("/v1/queues/q/pause", &past), &["until", "over"]);
-    refused(server.post("/v1/queues/q/pause", &json!({ "for": 0 })), &["over"]);
+    refused(server.post("/v1/queues/q/pause", &past), &["until", "already passed"]);
+    refused(server.post("/v1/queues/q/pause", &json!({ "for": 0 })), &["already passed"]);
     refused(server.get("/v1/events?what=fired,bogus"), &["bogus", "cancelled"]);
     let wrong = ends(&server, 1, &["events", "--what", "bogus"]);
     assert!(wrong.stderr.contains("bogus") && wrong.stderr.contains("fired"), "{}", wrong.stderr);
@@ -173,7 +173,7 @@ fn a_finished_task_is_armed_again_and_the_answer_says_how() {
     assert_eq!((&busy["outcome"], &busy["standing"]["holder"]), (&json!("existed"), &json!("w1")));
     act(&server, json!({ "do": "acknowledge" }), &delivery);
     let told = ends(&server, 0, &["schedule", "t", "third", "--id", "timer"]);
-    assert!(told.stdout.contains("existed") && told.stdout.contains("replace"), "{}", told.stdout);
+    assert!(told.stdout.contains("already exists") && told.stdout.contains("replace"), "{}", told.stdout);
     let told = ends(&server, 0, &["schedule", "t", "third", "--id", "timer", "--replace"]);
     assert!(told.stdout.contains("replaced"), "{}", told.stdout);
 }

@@ -275,7 +275,7 @@ fn a_second_signal_ends_it_at_once() {
     );
     thread::sleep(Duration::from_millis(200));
     server.signal("TERM");
-    server.wait_for("connections end");
+    server.wait_for("closing connections");
     let begun = Instant::now();
     server.signal("TERM");
     assert_eq!(server.wait().code(), Some(1));

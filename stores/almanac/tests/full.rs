@@ -30,7 +30,7 @@ fn full(seed: u64, body: usize, config: Config) -> (Scene, Almanac, u64) {
         _ = almanac.tend();
         if let Some(hardship) = almanac.hardship() {
             let Hardship::NoRoom(message) = &hardship else { panic!("{hardship:?}") };
-            assert!(message.contains("make room on the disk"), "{message}");
+            assert!(message.contains("free some disk space"), "{message}");
             return (scene, almanac, numbers.end);
         }
     }

@@ -78,11 +78,7 @@ fn is_missed(scene: &Scene, disk: &SimulatedDisk, what: &str) {
 
     let forced = on(scene, disk.copy(), true);
     let almanac = forced.try_open().unwrap();
-    assert!(
-        almanac.losses().iter().any(|loss| loss.contains("Lost commits: ")),
-        "{what}: {:?}",
-        almanac.losses()
-    );
+    assert!(almanac.losses().iter().any(|loss| loss.contains("Lost commits: ")), "{what}: {:?}", almanac.losses());
     let left = scene.read(&almanac).unwrap();
     assert!(is_a_beginning(&left, &scene.model), "{what}");
     // A segment of which only the empty end was cut off has lost nothing.
