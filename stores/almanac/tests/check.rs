@@ -267,7 +267,7 @@ fn files_that_are_missing_cut_off_or_left_over_are_named() {
 
     let cut = disk.copy();
     cut.overwrite(&run, &whole[..whole.len() / 2]);
-    assert!(has(&checked(&cut).damage, &run, "cut off"));
+    assert!(has(&checked(&cut).damage, &run, "the file is truncated"));
 
     let missing = disk.copy();
     missing.remove(&run).unwrap();
