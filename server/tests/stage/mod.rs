@@ -170,7 +170,10 @@ impl Server {
                 if let Some(found) = lines.iter().skip(from).find_map(|line| says(line)) {
                     return found;
                 }
-                panic!("it did not say what was waited for (ended: {ended:?}):\n{}", lines.join("\n"));
+                let said = lines.join("\n");
+                // The server's end asks for the lock once more.
+                drop(lines);
+                panic!("it did not say what was waited for (ended: {ended:?}):\n{said}");
             }
         }
     }
