@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use punctual_core::store::{Claim, ShardId, Store};
+use punctual_core::store::{Claim, Fence, Incarnation, ShardId, Store};
 use punctual_core::{
     Answer, Board, Choice, Clock, Command, Millis, Name, Reply, Request, Reserve, Schedule, Shard, ShardConfig, Task,
     Timestamp, TopicSettings,
@@ -116,10 +116,10 @@ impl Center {
     fn new() -> Center {
         let clock = Arc::new(ManualClock(AtomicU64::new(1_800_000_000_000)));
         let store = MemoryStore::new(clock.clone());
-        let node = Name::new("bench").expect("a name");
-        let claim = store.claim(ShardId(0), &node, Millis::from_hours(1)).expect("the memory store answers");
-        let Claim::Granted(fence) = claim else { unreachable!("nobody else claims") };
-        let shard = Shard::open(ShardId(0), fence, ShardConfig::default(), clock.now(), &store).expect("it opens");
+        let who = Incarnation { node: Name::new("bench").expect("a name"), number: 1 };
+        let claims = store.claim(&who, &[(ShardId(0), Fence::default())]).expect("the memory store answers");
+        let [Claim::Granted(tenure)] = claims[..] else { unreachable!("nobody else claims") };
+        let shard = Shard::open(ShardId(0), tenure, ShardConfig::default(), clock.now(), &store).expect("it opens");
         Center {
             store,
             shard,

@@ -177,6 +177,18 @@ impl Command {
         })
     }
 
+    /// How many bytes it brings for the store to keep, more or less.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Command::Schedule(schedule) => {
+                let headers = schedule.task.headers.iter().map(|(name, value)| name.len() + value.len());
+                schedule.task.body.len() + headers.sum::<usize>()
+            }
+            Command::Reschedule(change) => change.body.as_ref().map_or(0, |(_, body)| body.len()),
+            _ => 0,
+        }
+    }
+
     fn about(&self) -> Option<About<'_>> {
         Some(match self {
             Command::Schedule(schedule) => About::Task(&schedule.task.topic, &schedule.id),

@@ -6,7 +6,7 @@
 use crate::scope::Scope;
 use crate::shard::Unit;
 use crate::state::{Phase, State};
-use crate::store::{Bodies, Position, Scan, ShardId, Store, StoreError, Table};
+use crate::store::{Bodies, Look, Position, Scan, ShardId, Store, StoreError, Table};
 use crate::time::Timestamp;
 
 /// How many rows are read at once.
@@ -65,17 +65,17 @@ impl Ahead {
                 limit,
                 bodies: Bodies::Without,
             };
-            let rows = store.scan(shard, &scan)?;
-            for row in rows.iter().filter(|row| within.fits(row.key.topic())) {
+            let page = store.scan(shard, &scan)?;
+            for row in page.rows.iter().filter(|row| within.fits(row.key.topic())) {
                 if let Phase::Waiting = State::decode(&row.state).phase {
                     let slot = row.at.as_millis() / self.unit.millis() - self.first;
                     self.counts[slot as usize] += 1;
                 }
             }
-            *budget -= rows.len();
-            match rows.last() {
-                Some(last) if rows.len() == limit => from = last.position().next(),
-                _ => return Ok(()),
+            *budget -= page.rows.len();
+            match page.next {
+                Some(next) => from = next,
+                None => return Ok(()),
             }
         }
         Ok(())

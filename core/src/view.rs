@@ -12,7 +12,9 @@ use crate::name::Name;
 use crate::scope::Scope;
 use crate::settings::Retry;
 use crate::state::{Death, Ending, Past, Phase, Reason, State};
-use crate::store::{Bodies, Find, FindBack, Key, Position, Row, Scan, ScanBack, ShardId, Store, StoreError, Table};
+use crate::store::{
+    Bodies, Find, FindBack, Key, Look, Page, Position, Row, Scan, ScanBack, ShardId, Store, StoreError, Table,
+};
 use crate::task::{Content, Form, Headers, unpack};
 use crate::time::{Millis, Timestamp};
 use crate::written::written;
@@ -173,12 +175,14 @@ impl Kept {
         from: Position,
         limit: usize,
         bodies: Bodies,
-    ) -> Result<Vec<Row>, StoreError> {
+    ) -> Result<Page<Position>, StoreError> {
         let Kept { table, topic, range, .. } = self.clone();
         match (self.key.clone(), self.latest_first) {
-            (Some(group), false) => store.find(shard, &Find { table, group, from_seq: from.seq, limit, bodies }),
+            (Some(group), false) => {
+                store.find(shard, &Find { table, group, from_seq: from.seq, limit, bodies }).map(by_number)
+            }
             (Some(group), true) => {
-                store.find_back(shard, &FindBack { table, group, before_seq: from.seq, limit, bodies })
+                store.find_back(shard, &FindBack { table, group, before_seq: from.seq, limit, bodies }).map(by_number)
             }
             (None, false) => {
                 let from = from.max(Position::start_of(range.from));
@@ -313,9 +317,7 @@ pub fn list(
     let Wanted { listing, within, limit, bodies } = wanted;
     let limit = limit.clamp(1, LOOK);
     let look = if listing.is_narrow() || !within.is_all() { LOOK } else { limit };
-    let rows = listing.read(store, shard, from, look, Bodies::Without)?;
-    let full = rows.len() == look;
-    let mut next = rows.last().filter(|_| full).map(|row| listing.after(row));
+    let Page { rows, mut next } = listing.read(store, shard, from, look, Bodies::Without)?;
     let mut tasks = Vec::new();
     for row in &rows {
         if tasks.len() == limit {
@@ -376,6 +378,12 @@ impl Listed {
     }
 }
 
+/// A page of a group, as lists know positions that go by numbers.
+fn by_number(page: Page<u64>) -> Page<Position> {
+    let next = page.next.map(|seq| Position { at: Timestamp::ZERO, seq });
+    Page { rows: page.rows, next }
+}
+
 impl Listing {
     /// Whether many rows may have to be looked at to find a few.
     fn is_narrow(&self) -> bool {
@@ -412,11 +420,11 @@ impl Listing {
         from: Position,
         limit: usize,
         bodies: Bodies,
-    ) -> Result<Vec<Row>, StoreError> {
+    ) -> Result<Page<Position>, StoreError> {
         match self {
             Listing::Key { key, table } => {
                 let find = Find { table: *table, group: key.clone(), from_seq: from.seq, limit, bodies };
-                store.find(shard, &find)
+                store.find(shard, &find).map(by_number)
             }
             Listing::Live { topic, wakes, .. } => {
                 let (from, until) = (from.max(Position::start_of(wakes.from)), wakes.until);

@@ -4,7 +4,7 @@
 mod center;
 
 use center::{Center, SHARD, at, name, task};
-use punctual_core::store::{Bodies, Key, Store};
+use punctual_core::store::{Bodies, Key, Look};
 use punctual_core::view::{self, DeliveryView};
 use punctual_core::{
     Answer, Attempt, Back, Backoff, Binding, Command, Lease, Millis, QueueSettings, Reason, Refused, Reply, Retry,

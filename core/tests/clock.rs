@@ -5,7 +5,7 @@
 mod center;
 
 use center::{Center, SHARD, at, task};
-use punctual_core::store::{Store, TallyKind};
+use punctual_core::store::{Look, TallyKind};
 use punctual_core::{
     Answer, Command, Matching, Millis, QueueSettings, Rate, Scope, ShardConfig, Standing, Sweep, SweepAction, Swept,
     TimeRange, TopicSettings, Unit,

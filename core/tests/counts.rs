@@ -4,7 +4,7 @@
 mod center;
 
 use center::{Center, SHARD, name, task};
-use punctual_core::store::{Store, Tally, TallyKind};
+use punctual_core::store::{Look, Tally, TallyKind};
 use punctual_core::{Answer, Command, Millis, Overflow, QueueSettings, Refused, ShardConfig};
 
 /// A queue `t` that holds two and pushes out the oldest, and nothing stays in memory.

@@ -23,7 +23,7 @@ fn step(center: &mut Center, requests: Vec<Request<u64>>, hand_over_at: Timestam
 fn step_without_commit(center: &mut Center, requests: Vec<Request<u64>>, hand_over_at: Timestamp) -> Output<u64> {
     let mut needs = center.shard.prepare(center.now(), requests, &center.board);
     while !needs.is_empty() {
-        needs = center.shard.supply(needs.read(&*center.store, SHARD).unwrap());
+        needs = center.shard.supply(needs.read(&*center.store, SHARD, center.shard.tenure()).unwrap());
     }
     center.shard.apply(hand_over_at);
     let now = center.now();

@@ -5,9 +5,9 @@ mod center;
 
 use std::sync::Arc;
 
-use center::{Center, SHARD, at, name, task};
-use punctual_core::store::{Claim, Fence, Fenced, Store, StoreError};
-use punctual_core::{Clock, Millis, OpenError, Shard, ShardConfig, Timestamp};
+use center::{Center, SHARD, at, claim, task};
+use punctual_core::store::{Refusal, StoreError, Tenure};
+use punctual_core::{Clock, OpenError, Shard, ShardConfig, Timestamp};
 use punctual_memory::{Fate, MemoryStore};
 
 /// A clock that stands still.
@@ -23,16 +23,9 @@ fn empty_store() -> MemoryStore {
     MemoryStore::new(Arc::new(Still))
 }
 
-fn claim(store: &MemoryStore) -> Fence {
-    match store.claim(SHARD, &name("node"), Millis::from_hours(1)).unwrap() {
-        Claim::Granted(fence) => fence,
-        held => panic!("{held:?}"),
-    }
-}
-
-fn open(store: &MemoryStore, fence: Fence, shards: u16) -> Result<Shard<u64>, OpenError> {
+fn open(store: &MemoryStore, tenure: Tenure, shards: u16) -> Result<Shard<u64>, OpenError> {
     let config = ShardConfig { shards, ..ShardConfig::default() };
-    Shard::open(SHARD, fence, config, at(0), store)
+    Shard::open(SHARD, tenure, config, at(0), store)
 }
 
 #[test]
@@ -75,7 +68,7 @@ fn a_shard_whose_first_note_may_be_lost_is_not_opened() {
 fn a_shard_is_not_opened_under_an_old_fence() {
     let store = empty_store();
     let (old, current) = (claim(&store), claim(&store));
-    let fenced = OpenError::Store(StoreError::Fenced(Fenced { current }));
+    let fenced = OpenError::Store(StoreError::Refused(Refusal::Fenced { current: current.fence }));
     assert_eq!(open(&store, old, 4).map(drop), Err(fenced));
     assert!(open(&store, current, 2).is_ok(), "nothing was noted");
 }

@@ -12,7 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use punctual_core::store::{Bodies, Key, Position, Room, Row, Scan, ShardId, StoreError, Table};
+use punctual_core::store::{Bodies, Key, Look, Position, Room, Row, Scan, ShardId, StoreError, Table};
 use punctual_core::view::TaskView;
 use punctual_core::{Command, Millis, Name, Refused, Timestamp};
 
@@ -274,11 +274,11 @@ impl Archivist<'_> {
         // The clock has gone back since it came so far: what finished since may stand before it.
         let from = if from.at > until { Position::START } else { from };
         let scan = Scan { table: Table::History, from, until, topic: None, limit: PORTION, bodies: Bodies::Without };
-        let rows = self.shared.store.scan(shard, &scan)?;
-        let mut portion = Portion { tasks: Vec::new(), next: from, is_last: rows.len() < PORTION };
+        let page = self.shared.store.scan(shard, &scan)?;
+        let mut portion = Portion { tasks: Vec::new(), next: from, is_last: page.next.is_none() };
         let is_meant = |row: &&Row| self.periods.get(row.key.topic()) == Some(&period);
         let mut bytes = 0;
-        for rows in rows.chunks(BODIES) {
+        for rows in page.rows.chunks(BODIES) {
             if bytes >= most {
                 portion.is_last = false;
                 break;

@@ -6,7 +6,7 @@
 
 use std::sync::{Arc, PoisonError};
 
-use punctual_core::store::{Batch, Fence, Room, ShardId, StoreError};
+use punctual_core::store::{Batch, Fence, Refusal, Room, ShardId, StoreError};
 use punctual_core::{Answer, Command, Mended, Millis, Output, Schedule, Timestamp, What};
 
 use crate::caller::Caller;
@@ -82,8 +82,9 @@ impl Pipeline {
         None
     }
 
-    /// Lets go of all that waits and comes, until nothing more does.
-    fn discard(&self) {
+    /// Lets go of all that waits and comes, until nothing more does, after the committer came to grief: who waits for it
+    /// hears that its outcome is unknown.
+    pub fn discard(&self) {
         let mut state = lock(&self.state);
         state.at_rest = None;
         loop {
@@ -155,26 +156,21 @@ impl Shared {
     /// Makes a step durable: here and now if the committer rests and nothing waits to be stepped; else
     /// the committer does it while the next step is taken.
     pub fn commit(&self, sent: Sent) {
-        let borrowed = if self.inbox(sent.shard).is_quiet() { self.pipeline.borrow() } else { None };
+        let borrowed = if self.inbox(sent.shard).is_quiet() { self.lane(sent.shard).borrow() } else { None };
         match borrowed {
             Some(borrowed) => borrowed.commit(self, sent),
-            None => self.pipeline.send(sent),
+            None => self.lane(sent.shard).send(sent),
         }
     }
 }
 
-/// Commits until nothing more comes.
-pub(crate) fn run(shared: &Arc<Shared>) {
+/// Commits what comes on a lane until nothing more does.
+pub(crate) fn run(shared: &Arc<Shared>, lane: &Pipeline) {
     let mut committer = Committer { lost: vec![None; shared.inboxes.len()] };
-    while let Some((sent, taken)) = shared.pipeline.take(committer) {
+    while let Some((sent, taken)) = lane.take(committer) {
         committer = taken;
         committer.commit(shared, sent);
     }
-}
-
-/// Lets go of what waits, after the committer came to grief: who waits for it hears that its outcome is unknown.
-pub(crate) fn drain(shared: &Arc<Shared>) {
-    shared.pipeline.discard();
 }
 
 struct Committer {
@@ -187,19 +183,25 @@ impl Committer {
         let mut round = Round::default();
         let spans = shared.commit_spans(&sent);
         let mut batches: Vec<Batch> = Vec::with_capacity(sent.len());
-        // By step: which of the batches is its own.
-        let mut own: Vec<Option<usize>> = Vec::with_capacity(sent.len());
+        // By step: which of the batches is its own, and its serial.
+        let mut own: Vec<Option<(usize, u64)>> = Vec::with_capacity(sent.len());
         for sent in &mut sent {
             let batch = sent.output.batch.take().filter(|_| self.why_lost(sent.shard, sent.fence).is_none());
-            own.push(batch.as_ref().map(|_| batches.len()));
+            own.push(batch.as_ref().map(|batch| (batches.len(), batch.serial)));
             batches.extend(batch);
         }
         let verdicts = write(shared, batches, &mut round);
         drop(spans);
         let mut kept = Vec::with_capacity(sent.len());
         for (sent, own) in sent.into_iter().zip(own) {
-            let failure = own.and_then(|own| match &verdicts {
-                Ok(verdicts) => verdicts[own].err().map(|fenced| fenced.to_string()),
+            let failure = own.and_then(|(own, serial)| match &verdicts {
+                Ok(verdicts) => match &verdicts[own] {
+                    Ok(()) => {
+                        shared.inbox(sent.shard).confirmed(sent.fence, serial);
+                        None
+                    }
+                    Err(refusal) => Some(refusal.to_string()),
+                },
                 Err(error) => Some(error.to_string()),
             });
             if let Some(why) = failure {
@@ -256,11 +258,7 @@ fn latest(marks: &[(ShardId, Fence, u64)]) -> impl Iterator<Item = (ShardId, Fen
     (0..marks.len()).filter(move |index| is_last(*index)).map(|index| marks[index])
 }
 
-fn write(
-    shared: &Shared,
-    batches: Vec<Batch>,
-    round: &mut Round,
-) -> Result<Vec<Result<(), punctual_core::store::Fenced>>, StoreError> {
+fn write(shared: &Shared, batches: Vec<Batch>, round: &mut Round) -> Result<Vec<Result<(), Refusal>>, StoreError> {
     if batches.is_empty() {
         return Ok(Vec::new());
     }

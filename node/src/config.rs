@@ -11,8 +11,8 @@ use crate::tracer::Tracer;
 /// How a node works. [`NodeConfig::new`] gives the defaults.
 #[derive(Clone, Debug)]
 pub struct NodeConfig {
-    /// The node's name. No two nodes on one store may bear the same: a claim under the name of the
-    /// present owner is taken for its restart, and granted at once.
+    /// The node's name. No two nodes on one store may bear the same: the second one waits until the lease of the first
+    /// is over, as a restarted one does, and gives up if it is not.
     pub name: Name,
     /// Into how many shards the tasks are divided. It belongs to the store's content: a task is
     /// looked for in the shard that this number and the hash of its topic and id give. The first
@@ -35,8 +35,8 @@ pub struct NodeConfig {
     /// How each shard works. Each gets a seed of its own from the one in here, and the number of
     /// shards from above.
     pub shard: ShardConfig,
-    /// For how long a shard is claimed; it is renewed three times in that time. A node that dies
-    /// without releasing its shards leaves them to others after this.
+    /// For how long a beat of the node counts; it beats six times in that time. A node that dies
+    /// without saying goodbye leaves its shards to others, or to its next life, after this.
     pub ownership: Millis,
     /// How soon a step of the wall clock is noticed while nothing else happens.
     pub recheck: Duration,
@@ -65,7 +65,7 @@ impl NodeConfig {
             callers_step: false,
             answers_bytes: 256 << 20,
             shard: ShardConfig::default(),
-            ownership: Millis::from_secs(10),
+            ownership: Millis::from_secs(3),
             recheck: Duration::from_secs(1),
             readers: 2,
             reads: 1_024,
@@ -95,8 +95,8 @@ impl NodeConfig {
         if let Some((what, _)) = at_least_one.into_iter().find(|(_, number)| *number == 0) {
             return Err(format!("`{what}` is 0: it must be at least 1"));
         }
-        if self.ownership < Millis(3) {
-            return Err("`ownership` is too short to be renewed in time: use a second or more".into());
+        if self.ownership < Millis(6) {
+            return Err("`ownership` is too short to be kept in time: use a second or more".into());
         }
         Ok(())
     }

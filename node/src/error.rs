@@ -97,6 +97,15 @@ pub enum StartError {
         /// The end of its lease, by the store's clock.
         until: Timestamp,
     },
+    /// Another server works on the store under the same name.
+    #[error("another server works on this store under the name {name}: stop it, or give this one another `name`")]
+    NameTaken {
+        /// The name.
+        name: Name,
+    },
+    /// Others claim the shards at the same time, again and again.
+    #[error("others claim the shards of this store at the same time: stop them, or try again")]
+    Outrun,
     /// The store's tasks are divided into another number of shards.
     #[error("{}", OpenError::Shards { noted: *noted, configured: *configured })]
     Shards {
@@ -108,6 +117,9 @@ pub enum StartError {
     /// The store does not answer, or cannot vouch for its data.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The machine gives no random numbers.
+    #[error("the machine gives no random numbers: {0}")]
+    Chance(String),
     /// The machine gives no more threads.
     #[error("a thread could not be started: {0}")]
     Thread(String),

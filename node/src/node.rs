@@ -3,10 +3,12 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use punctual_core::store::{Claim, Fence, ShardId, Store};
+use punctual_core::store::{Incarnation, ShardId, Store, Tenure};
 use punctual_core::{Answer, Clock, Shard};
 
 use crate::caller::Caller;
+use crate::claims::{Arrival, give_up};
+use crate::committer::Pipeline;
 use crate::config::NodeConfig;
 use crate::error::{Error, StartError};
 use crate::handle::Handle;
@@ -14,7 +16,7 @@ use crate::inbox::Inbox;
 use crate::shared::Shared;
 use crate::sync::Instant;
 use crate::sync::thread::{Builder, JoinHandle};
-use crate::{archive, board, committer, ownership, runner};
+use crate::{archive, beats, board, committer, runner};
 
 /// A running node: a delay center in this process.
 ///
@@ -30,7 +32,7 @@ pub struct Node {
 #[derive(Debug, Default)]
 struct Threads {
     runners: Vec<JoinHandle<()>>,
-    committer: Vec<JoinHandle<()>>,
+    committers: Vec<JoinHandle<()>>,
     others: Vec<JoinHandle<()>>,
 }
 
@@ -38,45 +40,46 @@ impl Node {
     /// Claims and opens all shards, and begins to work. Blocks while the store is read.
     pub fn start(config: NodeConfig, store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Result<Node, StartError> {
         config.check().map_err(StartError::Config)?;
-        let mut claimed = Vec::new();
-        match open_all(&config, &*store, &*clock, &mut claimed) {
+        let number = getrandom::u64().map_err(|error| StartError::Chance(error.to_string()))?;
+        let who = Incarnation { node: config.name.clone(), number };
+        let claimed = Arrival { store: &*store, who: &who, config: &config }.claim_all()?;
+        match open_all(&config, &*store, &*clock, &claimed) {
             Ok(shards) => {
-                let inbox = |(fence, at): &(Fence, Instant)| Inbox::new(&config, *fence, *at);
+                let inbox = |(tenure, at): &(Tenure, Instant)| Inbox::new(&config, *tenure, *at);
                 let inboxes = claimed.iter().map(inbox).collect();
-                let shared = Arc::new(Shared::new(config, store, clock, inboxes));
+                let shared = Arc::new(Shared::new(config, who, store, clock, inboxes));
                 shared.outgoing.belong_to(&shared);
-                Node::run(shared, shards, &claimed)
+                Node::run(shared, shards)
             }
             Err(error) => {
-                for (shard, (fence, _)) in (0..).map(ShardId).zip(claimed) {
-                    // What cannot be given back now ends with its lease.
-                    _ = store.release(shard, fence);
-                }
+                give_up(&*store, &who, &claimed);
                 Err(error)
             }
         }
     }
 
-    fn run(shared: Arc<Shared>, shards: Vec<Shard<Caller>>, claimed: &[(Fence, Instant)]) -> Result<Node, StartError> {
+    fn run(shared: Arc<Shared>, shards: Vec<Shard<Caller>>) -> Result<Node, StartError> {
         for shard in &shards {
             shared.learn_queues(shard.id())?;
             shared.expect_shard(shard.id());
         }
         // From here on, what has been started is stopped if something goes wrong.
         let mut node = Node { handle: Handle::new(Arc::clone(&shared)), threads: Threads::default() };
-        let committer = |shared: &Arc<Shared>| {
-            guard(shared, "the committer", || committer::run(shared));
-            committer::drain(shared);
-        };
-        node.threads.committer.push(spawn(&shared, "commit", committer)?);
+        for lane in 0..shared.lanes.len() {
+            let committer = move |shared: &Arc<Shared>| {
+                guard(shared, "the committer", || committer::run(shared, &shared.lanes[lane]));
+                shared.lanes[lane].discard();
+            };
+            node.threads.committers.push(spawn(&shared, &format!("commit-{lane}"), committer)?);
+        }
         for reader in 0..shared.config.readers {
             let read = |shared: &Arc<Shared>| shared.readers.run(&*shared.store);
             node.threads.others.push(spawn(&shared, &format!("read-{reader}"), read)?);
         }
         let board = |shared: &Arc<Shared>| _ = guard(shared, "the board", || board::look_after(shared));
         node.threads.others.push(spawn(&shared, "board", board)?);
-        let renew = |shared: &Arc<Shared>| _ = guard(shared, "the renewal of claims", || ownership::renew(shared));
-        node.threads.others.push(spawn(&shared, "claims", renew)?);
+        let beat = |shared: &Arc<Shared>| _ = guard(shared, "the node's beat", || beats::run(shared));
+        node.threads.others.push(spawn(&shared, "beat", beat)?);
         let administer = |shared: &Arc<Shared>| {
             guard(shared, "the administrator", || shared.administrator.run());
             // Nobody waits for one who is not there any more.
@@ -89,11 +92,11 @@ impl Node {
                 move |shared: &Arc<Shared>| _ = guard(shared, "the archiving", || archive::run(shared, &*archive));
             node.threads.others.push(spawn(&shared, "archive", work)?);
         }
-        for (shard, (fence, _)) in shards.into_iter().zip(claimed.iter().copied()) {
+        for shard in shards {
             let id = shard.id();
             let run = move |shared: &Arc<Shared>| {
                 let what = format!("{id:?}");
-                if !guard(shared, &what, || runner::run(shared, shard, fence)) {
+                if !guard(shared, &what, || runner::run(shared, shard)) {
                     shared.refuse_all(id, shared.poisoned().unwrap_or_default());
                 }
             };
@@ -120,13 +123,14 @@ impl Drop for Node {
         shared.close_board(&Error::Stopping, || Ok(Answer::Reserved(Vec::new())));
         shared.inboxes.iter().for_each(Inbox::stop);
         join(&mut self.threads.runners);
-        shared.pipeline.close();
-        join(&mut self.threads.committer);
+        shared.lanes.iter().for_each(Pipeline::close);
+        join(&mut self.threads.committers);
         shared.watchers.close();
         shared.readers.close();
         shared.closing.close();
         shared.administrator.close();
         join(&mut self.threads.others);
+        shared.leave();
     }
 }
 
@@ -156,25 +160,18 @@ fn guard(shared: &Arc<Shared>, what: &str, work: impl FnOnce()) -> bool {
     result.is_ok()
 }
 
-/// Claims and opens the shards, and notes which claims were granted. The first shard is opened first:
+/// Opens the shards that were claimed. The first shard is opened first:
 /// if the store has another number of shards, it says so before anything is written.
 fn open_all(
     config: &NodeConfig,
     store: &dyn Store,
     clock: &dyn Clock,
-    claimed: &mut Vec<(Fence, Instant)>,
+    claimed: &[(Tenure, Instant)],
 ) -> Result<Vec<Shard<Caller>>, StartError> {
-    let shards = 0..config.shards;
-    for shard in shards.clone().map(ShardId) {
-        let at = Instant::now();
-        match store.claim(shard, &config.name, config.ownership)? {
-            Claim::Granted(fence) => claimed.push((fence, at)),
-            Claim::Held { by, until } => return Err(StartError::Held { shard, by, until }),
-        }
-    }
-    let open = |(shard, (fence, _)): (u16, &(Fence, Instant))| {
-        let shard = ShardId(shard);
-        Ok(Shard::open(shard, *fence, runner::shard_config(config, shard), clock.now(), store)?)
+    let terms = store.terms();
+    let open = |(shard, (tenure, _)): (ShardId, &(Tenure, Instant))| {
+        let config = runner::shard_config(config, &terms, shard);
+        Ok(Shard::open(shard, *tenure, config, clock.now(), store)?)
     };
-    shards.zip(claimed.iter()).map(open).collect()
+    (0..config.shards).map(ShardId).zip(claimed).map(open).collect()
 }

@@ -6,10 +6,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use punctual_core::store::{Claim, Fence, ShardId};
+use punctual_core::store::{Fence, ShardId, Tenure, Terms};
 use punctual_core::{OpenError, Shard, ShardConfig};
 
+use crate::beats::taken_name;
 use crate::caller::Caller;
+use crate::claims::claim_again;
 use crate::config::NodeConfig;
 use crate::inbox::{Inbox, Turn};
 use crate::shared::Shared;
@@ -19,20 +21,32 @@ use crate::turn::Running;
 /// The first wait before a lost shard is claimed again, and the longest.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 
-/// The configuration of one of the shards: each has its own seed, and all know how many they are and
-/// whether there is an archive that takes their history.
-pub(crate) fn shard_config(config: &NodeConfig, shard: ShardId) -> ShardConfig {
+/// How many of the changes that a batch may have are for one of the kinds of what changes rows in a step: requests,
+/// deliveries that are handed out, and work on many rows.
+pub(crate) fn share_of(changes: usize) -> usize {
+    (changes / 3).max(1)
+}
+
+/// The configuration of one of the shards: each has its own seed, and all know how many they are, on which terms the
+/// store works and whether there is an archive that takes their history.
+pub(crate) fn shard_config(config: &NodeConfig, terms: &Terms, shard: ShardId) -> ShardConfig {
     let apart = u64::from(shard.0).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let keeps_history = config.shard.keeps_history || config.archive.is_some();
-    ShardConfig { shards: config.shards, keeps_history, seed: config.shard.seed ^ apart, ..config.shard.clone() }
+    ShardConfig {
+        shards: config.shards,
+        keeps_history: config.shard.keeps_history || config.archive.is_some(),
+        hand_outs: config.shard.hand_outs.min(share_of(terms.batch_changes)),
+        seed: config.shard.seed ^ apart,
+        ..config.shard.clone()
+    }
 }
 
 /// Runs a shard until the node stops.
-pub(crate) fn run(shared: &Arc<Shared>, shard: Shard<Caller>, fence: Fence) {
+pub(crate) fn run(shared: &Arc<Shared>, shard: Shard<Caller>) {
+    let fence = shard.tenure().fence;
     let mut runner = Runner { shared, id: shard.id(), inbox: shared.inbox(shard.id()), fence };
     let mut shard = Some(shard);
     while let Some(opened) = shard.take() {
-        match runner.work(Running::new(opened, runner.fence, &shared.config)) {
+        match runner.work(Running::new(opened, runner.fence, &shared.config, &shared.terms)) {
             Ok(()) => return runner.release(),
             Err(why) => shard = runner.open_again(why),
         }
@@ -88,18 +102,36 @@ impl Runner<'_> {
     fn claim(&mut self) -> Result<Shard<Caller>, String> {
         let Shared { store, clock, config, .. } = self.shared;
         let claimed_at = Instant::now();
-        let claim = store.claim(self.id, &config.name, config.ownership);
-        let fence = match claim.map_err(|error| self.note(error))? {
-            Claim::Granted(fence) => fence,
-            Claim::Held { by, until } => return Err(format!("{:?} is owned by node {by} until {until}", self.id)),
-        };
-        let shard = Shard::open(self.id, fence, shard_config(config, self.id), clock.now(), &**store);
+        let roll = self.shared.beat().map_err(|error| self.note(error))?;
+        if !self.shared.counts(&roll) {
+            return Err(taken_name(self.shared));
+        }
+        let claim = claim_again(&**store, &self.shared.who, &roll, self.id);
+        let tenure = claim.map_err(|error| self.note(error))??;
+        self.compare(tenure);
+        let config = shard_config(config, &self.shared.terms, self.id);
+        let shard = Shard::open(self.id, tenure, config, clock.now(), &**store);
         let shard = shard.map_err(|error| self.note(error))?;
         self.shared.learn_queues(self.id).map_err(|error| self.note(error))?;
-        self.fence = fence;
+        self.fence = tenure.fence;
         self.shared.expect_shard(self.id);
-        self.inbox.come_up(fence, claimed_at);
+        self.inbox.come_up(shard.tenure(), claimed_at);
         Ok(shard)
+    }
+
+    /// Says so if the store does not have all that it confirmed.
+    fn compare(&self, tenure: Tenure) {
+        let confirmed = self.inbox.latest_confirmed();
+        if tenure.serial < confirmed {
+            let lost = confirmed - tenure.serial;
+            self.shared.meter.lost(lost);
+            tracing::error!(
+                shard = self.id.0,
+                lost,
+                "the store has lost commits that it had confirmed, as after a failover to a copy that was behind: tasks of \
+                 the last moments may be missing, and deliveries may come twice"
+            );
+        }
     }
 
     fn note(&self, error: impl Into<OpenError>) -> String {
@@ -112,6 +144,6 @@ impl Runner<'_> {
 
     /// Gives the shard back. If that fails, its lease ends by itself.
     fn release(&self) {
-        _ = self.shared.store.release(self.id, self.fence);
+        _ = self.shared.store.release(self.id, self.fence, None);
     }
 }

@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError};
 
-use punctual_core::store::{Hardship, Room, ShardId, Store, StoreError};
+use punctual_core::store::{Hardship, Incarnation, Room, ShardId, Store, StoreError, Terms};
 use punctual_core::{Answer, Back, Clock, Command, Lease, Name, Request, view};
 use tokio::sync::SetOnce;
 
 use crate::administrator::Administrator;
 use crate::archive::Archiving;
+use crate::beats::Closing;
 use crate::board::SharedBoard;
 use crate::caller::{Caller, Outcome};
 use crate::committer::Pipeline;
@@ -19,7 +20,6 @@ use crate::ids::Ids;
 use crate::inbox::Inbox;
 use crate::limits::Entrances;
 use crate::outgoing::Outgoing;
-use crate::ownership::Closing;
 use crate::pace::Pace;
 use crate::readers::Readers;
 use crate::routing::shard_of_key;
@@ -30,12 +30,17 @@ use crate::watch::Watchers;
 
 pub(crate) struct Shared {
     pub config: NodeConfig,
+    /// This life of the node.
+    pub who: Incarnation,
     pub store: Arc<dyn Store>,
+    /// How the store is best worked with.
+    pub terms: Terms,
     pub clock: Arc<dyn Clock>,
     /// By the shards' numbers.
     pub inboxes: Vec<Inbox>,
     pub board: SharedBoard,
-    pub pipeline: Pipeline,
+    /// The lanes on which commits are made; a shard has one of them.
+    pub lanes: Vec<Pipeline>,
     pub entrances: Entrances,
     pub readers: Readers,
     pub ids: Ids,
@@ -59,15 +64,24 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub fn new(config: NodeConfig, store: Arc<dyn Store>, clock: Arc<dyn Clock>, inboxes: Vec<Inbox>) -> Shared {
+    pub fn new(
+        config: NodeConfig,
+        who: Incarnation,
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        inboxes: Vec<Inbox>,
+    ) -> Shared {
+        let terms = store.terms();
         Shared {
+            who,
             store,
-            inboxes,
             board: SharedBoard::new(),
-            pipeline: Pipeline::default(),
+            lanes: (0..terms.lanes.clamp(1, inboxes.len())).map(|_| Pipeline::default()).collect(),
+            terms,
             entrances: Entrances::new(),
             readers: Readers::new(config.reads),
             ids: Ids::new(),
+            inboxes,
             meter: Meter::new(clock.now()),
             pace: Pace::with_margin(),
             leaving: Pace::default(),
@@ -87,6 +101,11 @@ impl Shared {
 
     pub fn inbox(&self, shard: ShardId) -> &Inbox {
         &self.inboxes[usize::from(shard.0)]
+    }
+
+    /// The lane on which a shard's commits are made.
+    pub fn lane(&self, shard: ShardId) -> &Pipeline {
+        &self.lanes[usize::from(shard.0) % self.lanes.len()]
     }
 
     /// The shards and their inboxes.

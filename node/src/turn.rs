@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use punctual_core::store::{Fence, ShardId, StoreError};
+use punctual_core::store::{Fence, ShardId, StoreError, Terms};
 use punctual_core::{Answer, Output, Request, Shard, Timestamp};
 
 use crate::board;
@@ -20,6 +20,7 @@ use crate::caller::Caller;
 use crate::committer::Sent;
 use crate::config::NodeConfig;
 use crate::inbox::{News, Next};
+use crate::runner::share_of;
 use crate::shared::Shared;
 use crate::sync::Instant;
 
@@ -42,18 +43,21 @@ pub(crate) struct Plan {
     pub in_flight: u64,
     /// How many requests a turn takes.
     pub step: usize,
+    /// How many bytes they may have together, unless it is one.
+    pub step_bytes: usize,
     /// How soon a step of the wall clock has to be noticed.
     pub recheck: Duration,
 }
 
 impl Running {
-    pub fn new(shard: Shard<Caller>, fence: Fence, config: &NodeConfig) -> Box<Running> {
+    pub fn new(shard: Shard<Caller>, fence: Fence, config: &NodeConfig, terms: &Terms) -> Box<Running> {
         let plan = Plan {
             wake: Timestamp::ZERO,
             sent: 0,
             settled: 0,
             in_flight: config.in_flight as u64,
-            step: config.step,
+            step: config.step.min(share_of(terms.batch_changes)),
+            step_bytes: terms.batch_bytes,
             recheck: config.recheck,
         };
         Box::new(Running { shard, fence, plan })
@@ -98,7 +102,7 @@ fn step(shard: &mut Shard<Caller>, shared: &Shared, requests: Vec<Request<Caller
     let now = clock.now();
     let mut needs = shard.prepare(now, requests, &board.lock().waiting);
     while !needs.is_empty() {
-        needs = shard.supply(needs.read(&**store, shard.id())?);
+        needs = shard.supply(needs.read(&**store, shard.id(), shard.tenure())?);
     }
     let at = Instant::now();
     let hand_over_at = shared.pace.hand_over_at(&**clock);

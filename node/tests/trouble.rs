@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use punctual_core::store::{
-    Batch, Bodies, Claim, Fence, Fenced, Find, FindBack, Key, Owner, Position, Row, Scan, ScanBack, ShardId, Store,
-    StoreError, Tally, TallyKind,
+    Batch, Beat, Claim, Entry, Fence, Found, Incarnation, Look, Outdated, Refusal, Roll, ShardId, Store, StoreError, Tally,
+    TallyKind, Tenure, Want,
 };
 use punctual_core::{
     Certainty, Ending, Millis, Name, QueueSettings, Rate, Refused, Reserve, Ruling, ScheduleOutcome, Standing,
@@ -55,11 +55,11 @@ async fn a_stored_count_that_is_wrong_is_put_right_and_counted() {
     let clock = Arc::new(SystemClock);
     let store = Arc::new(MemoryStore::new(clock.clone()));
     let shard = ShardId(0);
-    let Claim::Granted(fence) = store.claim(shard, &name("before"), Millis(1)).unwrap() else { panic!("it is free") };
+    let Tenure { fence, serial } = take(&store, shard, "before");
     let wrong = Tally::named(TallyKind::Waiting, &name("gone"));
-    let batch = Batch { shard, fence, changes: vec![], tallies: vec![(wrong, 3)] };
+    let batch = Batch { shard, fence, serial: serial + 1, changes: vec![], tallies: vec![(wrong, 3)] };
     assert_eq!(store.commit(vec![batch]).unwrap(), [Ok(())]);
-    store.release(shard, fence).unwrap();
+    store.release(shard, fence, None).unwrap();
     let node = Node::start(config(1), store.clone(), clock).unwrap();
     let handle = node.handle();
     handle.schedule(task("orders", "1")).await.unwrap();
@@ -195,12 +195,21 @@ async fn a_bug_under_a_commit_stops_the_node_from_answering() {
 async fn a_shard_that_was_fenced_off_is_claimed_again() {
     let Stage { handle, store, node: _node, .. } = Stage::new(1);
     handle.schedule(task("orders", "1")).await.unwrap();
-    store.claim(ShardId(0), &name("node"), Millis::from_secs(10)).unwrap();
+    take(&store, ShardId(0), "node");
     let answer = handle.schedule(task("orders", "2")).await;
     assert!(matches!(answer, Err(Error::Unavailable { .. })), "{answer:?}");
     assert!(is_created(&schedule_until_back(&handle, task("orders", "2")).await));
     next(&handle, "orders").await;
     next(&handle, "orders").await;
+}
+
+/// Takes a shard from whoever has it.
+fn take(store: &MemoryStore, shard: ShardId, node: &str) -> Tenure {
+    let who = Incarnation { node: name(node), number: 1 };
+    let roll = store.beat(&Beat { who: who.clone(), address: String::new(), lease: Millis::ZERO }).unwrap();
+    let claims = store.claim(&who, &[(shard, roll.fence(shard))]).unwrap();
+    let [Claim::Granted(tenure)] = claims[..] else { panic!("nobody claims at the same time: {claims:?}") };
+    tenure
 }
 
 /// A store that one of two nodes cannot reach to keep its claims.
@@ -217,45 +226,30 @@ impl Apart {
 }
 
 impl Store for Apart {
-    fn claim(&self, shard: ShardId, node: &Name, lease: Millis) -> Result<Claim, StoreError> {
+    fn beat(&self, beat: &Beat) -> Result<Roll, StoreError> {
         self.reach()?;
-        self.store.claim(shard, node, lease)
+        self.store.beat(beat)
     }
-    fn renew(&self, shard: ShardId, fence: Fence, lease: Millis) -> Result<(), StoreError> {
+    fn claim(&self, who: &Incarnation, wanted: &[(ShardId, Fence)]) -> Result<Vec<Claim>, StoreError> {
         self.reach()?;
-        self.store.renew(shard, fence, lease)
+        self.store.claim(who, wanted)
     }
-    fn release(&self, shard: ShardId, fence: Fence) -> Result<(), StoreError> {
-        self.store.release(shard, fence)
+    fn release(&self, shard: ShardId, fence: Fence, to: Option<&Incarnation>) -> Result<Fence, StoreError> {
+        self.store.release(shard, fence, to)
     }
-    fn owners(&self) -> Result<Vec<Owner>, StoreError> {
-        self.store.owners()
+    fn cluster_get(&self, key: &str) -> Result<Option<Entry>, StoreError> {
+        self.store.cluster_get(key)
     }
-    fn get(&self, shard: ShardId, keys: &[Key], bodies: Bodies) -> Result<Vec<Option<Row>>, StoreError> {
-        self.store.get(shard, keys, bodies)
+    fn cluster_put(&self, key: &str, seen: u64, value: &[u8]) -> Result<Result<u64, Outdated>, StoreError> {
+        self.store.cluster_put(key, seen, value)
     }
-    fn fetch(&self, shard: ShardId, positions: &[Position], bodies: Bodies) -> Result<Vec<Option<Row>>, StoreError> {
-        self.store.fetch(shard, positions, bodies)
+    fn read(&self, shard: ShardId, tenure: Tenure, wants: &[Want<'_>]) -> Result<Vec<Found>, StoreError> {
+        self.store.read(shard, tenure, wants)
     }
-    fn numbered(&self, shard: ShardId, numbers: &[u64], bodies: Bodies) -> Result<Vec<Option<Row>>, StoreError> {
-        self.store.numbered(shard, numbers, bodies)
+    fn look(&self, wants: &[(ShardId, Want<'_>)]) -> Result<Vec<Found>, StoreError> {
+        self.store.look(wants)
     }
-    fn scan(&self, shard: ShardId, scan: &Scan) -> Result<Vec<Row>, StoreError> {
-        self.store.scan(shard, scan)
-    }
-    fn find(&self, shard: ShardId, find: &Find) -> Result<Vec<Row>, StoreError> {
-        self.store.find(shard, find)
-    }
-    fn scan_back(&self, shard: ShardId, back: &ScanBack) -> Result<Vec<Row>, StoreError> {
-        self.store.scan_back(shard, back)
-    }
-    fn find_back(&self, shard: ShardId, back: &FindBack) -> Result<Vec<Row>, StoreError> {
-        self.store.find_back(shard, back)
-    }
-    fn tallies(&self, shard: ShardId) -> Result<Vec<(Tally, i64)>, StoreError> {
-        self.store.tallies(shard)
-    }
-    fn commit(&self, batches: Vec<Batch>) -> Result<Vec<Result<(), Fenced>>, StoreError> {
+    fn commit(&self, batches: Vec<Batch>) -> Result<Vec<Result<(), Refusal>>, StoreError> {
         self.store.commit(batches)
     }
 }

@@ -2,7 +2,7 @@
 //! what clocks do.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use punctual_core::{Clock, Timestamp};
 
@@ -17,20 +17,34 @@ pub fn right_time(moment: Moment) -> Timestamp {
     Timestamp::from_millis(EPOCH + moment)
 }
 
-/// The right clock, by which the store judges leases on shards.
+/// The right clock, which is the store's: leases of nodes end by it, and fences follow it.
 #[derive(Clone, Debug, Default)]
-pub struct TrueClock(Arc<AtomicU64>);
+pub struct TrueClock {
+    moment: Arc<AtomicU64>,
+    hidden: Arc<AtomicBool>,
+}
 
 impl TrueClock {
     /// Lets the clock show this moment.
     pub fn set(&self, moment: Moment) {
-        self.0.store(moment, Ordering::Relaxed);
+        self.moment.store(moment, Ordering::Relaxed);
+    }
+
+    /// Lets it show no time meanwhile; only to test the auditor.
+    pub fn hide<T>(&self, meanwhile: impl FnOnce() -> T) -> T {
+        self.hidden.store(true, Ordering::Relaxed);
+        let result = meanwhile();
+        self.hidden.store(false, Ordering::Relaxed);
+        result
     }
 }
 
 impl Clock for TrueClock {
     fn now(&self) -> Timestamp {
-        right_time(self.0.load(Ordering::Relaxed))
+        if self.hidden.load(Ordering::Relaxed) {
+            return Timestamp::ZERO;
+        }
+        right_time(self.moment.load(Ordering::Relaxed))
     }
 }
 

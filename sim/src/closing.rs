@@ -33,8 +33,9 @@ impl World {
             let what = format!("only {open:?} are open at the end");
             self.auditor.accuse(Promise::KeepsWorking, "", what);
         }
+        self.check_noticed();
         let drained = self.drained_at();
-        self.auditor.close(&self.store, &books, drained);
+        self.auditor.close(self.store.memory(), &books, drained);
     }
 
     /// Asks a shard for its counts and its forecast.
@@ -75,7 +76,8 @@ impl World {
             late: seat.take_late(),
             batch: output.batch.clone(),
         };
-        self.store.commit(output.batch.into_iter().collect()).ok()?;
+        let answers = self.store.commit(output.batch.into_iter().collect()).ok()?;
+        answers.into_iter().collect::<Result<Vec<()>, _>>().ok()?;
         seat.shard.committed(output.step);
         self.auditor.took_effect(&record);
         Some(output.answers)

@@ -1,17 +1,38 @@
 //! The committer: joins what waits of all shards into one commit, which takes its time, and lets
 //! answers out only when it is durable.
+//!
+//! On the way to the store a commit may be tried again: when no answer comes, the next attempt says the same, and
+//! an attempt that was given up for lost may still arrive, however late.
 
-use punctual_core::store::{Batch, Fence, Fenced, ShardId, Store, StoreError};
-use punctual_core::{Answer, Command, Ending, Refused, Reply, Ruling, Schedule, ScheduleOutcome};
-use punctual_memory::Fate;
+use std::collections::{BTreeMap, BTreeSet};
+
+use punctual_core::store::{Batch, Fence, Refusal, ShardId, Store, StoreError, Tenure};
+use punctual_core::{Command, Schedule};
 
 use crate::Sabotage;
 use crate::clock::Moment;
 use crate::demand::{Demand, Purpose, shard_of};
 use crate::node::Item;
 use crate::record::Tag;
+use crate::sabotage::tamper;
 use crate::say;
 use crate::world::{Event, World};
+
+/// How late an attempt may arrive that was given up for lost.
+const STRAGGLES: Moment = 60_000;
+
+/// How the attempts to bring a commit to the store go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Course {
+    /// The first one does it.
+    Straight,
+    /// It arrives, and its answer is lost: another one follows.
+    AnswerLost,
+    /// Another one follows and overtakes it: it arrives when all is over.
+    Overtaken,
+    /// It takes longer than the node waits, and arrives after it was given up.
+    GivenUp,
+}
 
 /// A commit on its way.
 pub(crate) struct Commit {
@@ -19,10 +40,18 @@ pub(crate) struct Commit {
     pub life: u64,
     items: Vec<Item>,
     /// What the store said, by item; `None` before it said anything.
-    said: Option<Result<Vec<Result<(), Fenced>>, StoreError>>,
+    said: Option<Said>,
+    /// How many attempts are on their way.
+    attempts: usize,
+    /// The places of items that have taken effect.
+    effective: BTreeSet<usize>,
+    /// Whether the node has heard what became of it.
+    is_over: bool,
     /// Shards that the node has dropped since: it does not care any more.
     abandoned: Vec<(ShardId, Fence)>,
 }
+
+type Said = Result<Vec<Result<(), Refusal>>, StoreError>;
 
 impl Commit {
     /// The node dropped a shard; gives the requests that will not be answered for it.
@@ -30,7 +59,7 @@ impl Commit {
         let mut lost = Vec::new();
         for item in self.items.iter().filter(|item| item.record.shard == shard) {
             let ownership = (shard, item.record.fence);
-            if !self.abandoned.contains(&ownership) {
+            if !self.is_over && !self.abandoned.contains(&ownership) {
                 lost.extend(item.record.answers.keys());
             }
         }
@@ -45,7 +74,7 @@ impl Commit {
 
     /// All requests that wait for it.
     pub fn tags(&self) -> Vec<Tag> {
-        let items = self.items.iter().filter(|item| !self.is_abandoned(item));
+        let items = self.items.iter().filter(|item| !self.is_over && !self.is_abandoned(item));
         items.flat_map(|item| item.record.answers.keys().copied()).collect()
     }
 }
@@ -56,81 +85,161 @@ impl World {
         if self.nodes[index].committing {
             return;
         }
-        let items = self.nodes[index].take_items();
+        let mut items = self.nodes[index].take_items();
         if items.is_empty() {
             return;
+        }
+        if let Some(sabotage) = self.sabotage {
+            items.iter_mut().for_each(|item| tamper(sabotage, item));
         }
         self.nodes[index].committing = true;
         let (shortest, longest) = self.profile.commit;
         let takes = self.rng.between(shortest, longest) + self.rng.below(self.slowness + 1);
-        let until_effect = self.rng.below(takes + 1);
-        let number = self.next_commit();
-        let commit = Commit { node: index, life: self.nodes[index].life, items, said: None, abandoned: Vec::new() };
-        self.commits.insert(number, commit);
         self.census.count("commits");
         if takes >= 1_000 {
             self.census.count("commits that took over a second");
         }
-        self.after(until_effect, Event::Effect(number));
-        self.after(takes, Event::Done(number));
-    }
-
-    fn next_commit(&self) -> u64 {
-        self.census.of("commits")
-    }
-
-    /// The commit reaches the store.
-    pub(crate) fn effect(&mut self, number: u64) {
-        let Some(mut commit) = self.commits.remove(&number) else { return };
-        if let Some(sabotage) = self.sabotage {
-            commit.items.iter_mut().for_each(|item| tamper(sabotage, item));
-        }
-        // Each shard's answers are only worth something while it is owned, so a step that
-        // changed nothing goes along too: as an empty batch, to have its fence checked.
-        let batches: Vec<Batch> = commit.items.iter().map(batch_of).collect();
-        let fate = self.take_fate(batches.len());
-        let owners = self.store.owners();
-        let said = self.store.commit(batches);
-        let kept = match (&said, fate) {
-            (Ok(_), _) => commit.items.len(),
-            (Err(_), Some(Fate::Kept)) => commit.items.len(),
-            (Err(_), Some(Fate::Partly(kept))) => kept,
-            (Err(_), _) => 0,
+        let number = self.census.of("commits");
+        let life = self.nodes[index].life;
+        let commit = Commit {
+            node: index,
+            life,
+            items,
+            said: None,
+            attempts: 0,
+            effective: BTreeSet::new(),
+            is_over: false,
+            abandoned: Vec::new(),
         };
-        let kept = if owners.is_err() { 0 } else { kept };
-        for item in commit.items.iter().take(kept) {
-            let record = &item.record;
-            let owned = owners.iter().flatten().any(|owner| owner.shard == record.shard && owner.fence == record.fence);
-            if owned || self.is_unfenced(item) {
-                say!(
-                    self.trace,
-                    "step {} of shard {} at {} took effect: {:?} {:?} {:?}",
-                    record.step,
-                    record.shard.0,
-                    record.now,
-                    record.requests,
-                    record.answers,
-                    record.changes()
-                );
-                self.auditor.took_effect(record);
-                self.check_exact(item);
-            } else {
-                self.census.count("fenced writes");
+        self.commits.insert(number, commit);
+        self.send_commit(number, takes);
+    }
+
+    /// Plans when the attempts of a commit reach the store, and when the node hears.
+    fn send_commit(&mut self, number: u64, takes: Moment) {
+        let reaches = self.rng.below(takes + 1);
+        let later = self.rng.magnitude(1, STRAGGLES);
+        let course = std::mem::replace(&mut self.next_course, Course::Straight);
+        if course != Course::Straight {
+            say!(self.trace, "* commit {number} goes this way: {course:?}, {later} ms later");
+            self.census.count("commits tried again or given up");
+        }
+        let mut attempt = |delay: Moment, is_heard: bool| {
+            self.commits.get_mut(&number).expect("it was just put there").attempts += 1;
+            self.after(delay, Event::Effect(number, is_heard));
+        };
+        let over = match course {
+            Course::Straight => {
+                attempt(reaches, true);
+                takes
             }
+            Course::AnswerLost => {
+                attempt(reaches, false);
+                attempt(takes + later, true);
+                takes + later
+            }
+            Course::Overtaken => {
+                attempt(reaches, true);
+                attempt(takes + later, false);
+                takes
+            }
+            Course::GivenUp => {
+                attempt(takes + later, false);
+                takes
+            }
+        };
+        self.after(over, Event::Done(number));
+    }
+
+    /// An attempt of a commit reaches the store.
+    pub(crate) fn effect(&mut self, number: u64, is_heard: bool) {
+        let Some(mut commit) = self.commits.remove(&number) else { return };
+        commit.attempts -= 1;
+        let batches: Vec<Batch> = commit.items.iter().filter_map(|item| item.record.batch.clone()).collect();
+        let parts = batches.len();
+        let shards = commit.items.iter().map(|item| item.record.shard);
+        let before: BTreeMap<ShardId, Tenure> =
+            shards.map(|shard| (shard, self.store.memory().tenure(shard))).collect();
+        self.take_fate();
+        let said = self.store.commit(batches);
+        let took_effect = self.note_effects(&mut commit, &before);
+        let is_late = commit.is_over && parts > 0;
+        match &said {
+            Err(error) => {
+                say!(self.trace, "* commit {number} of node {} failed, {took_effect} kept: {error}", commit.node);
+                let fate =
+                    if took_effect > 0 { "commits that failed after their effect" } else { "commits that failed" };
+                self.census.count(fate);
+            }
+            Ok(answers) if is_late => self.census.count(match answers.iter().any(Result::is_err) {
+                true => "late attempts refused",
+                false if took_effect > 0 => "late attempts that took effect",
+                false => "late attempts that were there already",
+            }),
+            Ok(_) => {}
         }
-        if let Err(error) = &said {
-            say!(self.trace, "* commit {number} of node {} failed, {kept} parts kept: {error}", commit.node);
-            self.census.count(if kept > 0 { "commits that failed after their effect" } else { "commits that failed" });
+        if is_heard {
+            commit.said = Some(said.map(|answers| by_item(&commit.items, answers)));
         }
-        let life = self.nodes[commit.node].life;
-        commit.said = Some(said);
-        if life == commit.life && self.nodes[commit.node].up {
+        let node = &self.nodes[commit.node];
+        let is_awaited = node.up && node.life == commit.life && !commit.is_over;
+        if is_awaited || commit.attempts > 0 {
             self.commits.insert(number, commit);
         }
     }
 
+    /// Tells the auditor which steps have taken effect by now that had not before; says how many.
+    fn note_effects(&mut self, commit: &mut Commit, before: &BTreeMap<ShardId, Tenure>) -> usize {
+        let (mut took_effect, mut missing) = (0, BTreeSet::new());
+        for (place, item) in commit.items.iter().enumerate() {
+            let shard = item.record.shard;
+            if commit.effective.contains(&place) {
+                continue;
+            }
+            if !missing.contains(&shard) && self.took_effect(item, before[&shard]) {
+                commit.effective.insert(place);
+                took_effect += 1;
+                self.audit(item);
+            } else {
+                // What a shard said after that is worth nothing.
+                missing.insert(shard);
+            }
+        }
+        took_effect
+    }
+
+    /// Whether a step is in the store and was not before. What a step that changes nothing says is true from then on.
+    fn took_effect(&self, item: &Item, before: Tenure) -> bool {
+        let record = &item.record;
+        let after = self.store.memory().tenure(record.shard);
+        let is_unfenced = self.is_unfenced(item) || self.sabotage == Some(Sabotage::UnfencedCommits);
+        let owned = before.fence == record.fence || is_unfenced;
+        match &record.batch {
+            Some(batch) if batch.is_empty() => owned && batch.serial <= after.serial,
+            Some(batch) => owned && before.serial < batch.serial && batch.serial <= after.serial,
+            None => owned,
+        }
+    }
+
+    fn audit(&mut self, item: &Item) {
+        let record = &item.record;
+        say!(
+            self.trace,
+            "step {} of shard {} at {} took effect: {:?} {:?} {:?}",
+            record.step,
+            record.shard.0,
+            record.now,
+            record.requests,
+            record.answers,
+            record.changes()
+        );
+        self.auditor.took_effect(record);
+        self.check_exact(item);
+    }
+
+    /// Whether the fence of a step is not looked at; only to test the auditor.
     fn is_unfenced(&self, item: &Item) -> bool {
-        self.sabotage == Some(Sabotage::UnfencedAnswers) && item.record.batch.is_none()
+        self.sabotage == Some(Sabotage::UnfencedAnswers) && item.record.batch.as_ref().is_none_or(Batch::is_empty)
     }
 
     /// The node hears what became of a commit.
@@ -141,34 +250,59 @@ impl World {
             let delay: Moment = node.stalled_until - self.moment;
             return self.after(delay, Event::Done(number));
         }
-        let commit = self.commits.remove(&number).expect("it was just there");
-        let node = &mut self.nodes[commit.node];
-        if !node.up || node.life != commit.life {
-            return;
-        }
-        node.committing = false;
+        let mut commit = self.commits.remove(&number).expect("it was just there");
         let index = commit.node;
-        let said = commit.said.as_ref().expect("a commit takes effect before the node hears of it");
-        let mut failed: Vec<ShardId> = Vec::new();
-        for (place, item) in commit.items.iter().enumerate() {
-            let durable = said.as_ref().is_ok_and(|answers| answers[place].is_ok() || self.is_unfenced(item));
-            if commit.is_abandoned(item) {
-                continue;
-            }
-            if durable && !failed.contains(&item.record.shard) {
-                self.nodes[index].committed(&item.record, self.moment);
-                self.release(index, item);
-            } else {
-                self.lose(item.record.answers.keys().copied().collect());
-                failed.push(item.record.shard);
-            }
+        let node = &mut self.nodes[index];
+        let is_awaited = node.up && node.life == commit.life;
+        if is_awaited {
+            node.committing = false;
+            let no_answer = || Err(StoreError::Unavailable("the store did not answer in time".to_owned()));
+            let said = commit.said.take().unwrap_or_else(no_answer);
+            self.hear(&commit, said);
         }
-        failed.dedup();
-        for shard in failed {
-            self.drop_shard(index, shard);
+        commit.is_over = true;
+        if commit.attempts > 0 {
+            self.commits.insert(number, commit);
         }
-        if self.store.has_forgotten() {
+        if is_awaited && self.store.has_forgotten() {
             self.crash(index);
+        }
+    }
+
+    /// Lets the answers of steps out that are durable, and drops the shards of others.
+    fn hear(&mut self, commit: &Commit, said: Said) {
+        let index = commit.node;
+        let mut failed: BTreeMap<ShardId, StoreError> = BTreeMap::new();
+        for (place, item) in commit.items.iter().enumerate().filter(|(_, item)| !commit.is_abandoned(item)) {
+            let shard = item.record.shard;
+            let answer = match &said {
+                Ok(answers) => answers[place].clone().map_err(StoreError::from),
+                Err(error) => Err(error.clone()),
+            };
+            let answer = if said.is_ok() && self.is_unfenced(item) { Ok(()) } else { answer };
+            match answer {
+                Ok(()) if !failed.contains_key(&shard) => {
+                    self.nodes[index].committed(&item.record, self.moment);
+                    self.release(index, item);
+                }
+                answer => {
+                    self.lose(item.record.answers.keys().copied().collect());
+                    if let Err(why) = answer {
+                        failed.entry(shard).or_insert(why);
+                    }
+                }
+            }
+        }
+        for (shard, why) in failed {
+            self.count_refusal(&why, "deposed owners refused at a commit");
+            self.drop_shard(index, shard, Some(&why));
+        }
+    }
+
+    /// Counts a deposed owner that was refused.
+    pub(crate) fn count_refusal(&mut self, why: &StoreError, deposed: &'static str) {
+        if let StoreError::Refused(Refusal::Fenced { .. }) = why {
+            self.census.count(deposed);
         }
     }
 
@@ -194,66 +328,12 @@ impl World {
     }
 }
 
-fn batch_of(item: &Item) -> Batch {
-    let record = &item.record;
-    record.batch.clone().unwrap_or_else(|| Batch {
-        shard: record.shard,
-        fence: record.fence,
-        changes: Vec::new(),
-        tallies: Vec::new(),
-    })
-}
-
-/// What the auditor must notice.
-fn tamper(sabotage: Sabotage, item: &mut Item) {
-    match sabotage {
-        Sabotage::SecondHolder => {
-            let given = item.record.deliveries().next().map(|(tag, delivery)| (tag, delivery.clone()));
-            if let Some((tag, delivery)) = given {
-                item.record.answers.insert(Tag::MAX - tag, Ok(Answer::Reserved(vec![delivery])));
-            }
-        }
-        Sabotage::UntrueCancel => {
-            for reply in item.record.answers.values_mut() {
-                if let Ok(Answer::Cancelled(ruling)) = reply {
-                    *ruling = Ruling::Done(());
-                }
-            }
-        }
-        Sabotage::UntrueRemove => lie_about(item, |command, reply| {
-            let refused = matches!(command, Command::Remove { .. }) && reply.is_err();
-            refused.then_some(Ok(Answer::Removed(Ending::Cancelled)))
-        }),
-        Sabotage::StolenRemove => lie_about(item, |command, reply| {
-            let lost = matches!(reply, Err(Refused::LeaseLost { .. }));
-            let with_token = matches!(command, Command::Remove { token: Some(_), .. });
-            (lost && with_token).then_some(Ok(Answer::Removed(Ending::Done)))
-        }),
-        Sabotage::DeniedTake => lie_about(item, |command, reply| {
-            let taken = matches!(command, Command::Take(_)) && reply.is_ok();
-            taken.then_some(Err(Refused::NothingThere))
-        }),
-        Sabotage::AlwaysNew => {
-            let due = item.record.now;
-            for reply in item.record.answers.values_mut() {
-                if let Ok(Answer::Scheduled(scheduled)) = reply
-                    && let ScheduleOutcome::Existed(_) = scheduled.outcome
-                {
-                    scheduled.outcome = ScheduleOutcome::Created { due };
-                }
-            }
-        }
-        _ => {}
-    }
-}
-
-/// Gives some requests another answer.
-fn lie_about(item: &mut Item, lie: impl Fn(&Command, &Reply) -> Option<Reply>) {
-    for (tag, command) in &item.record.requests {
-        if let Some(reply) = item.record.answers.get_mut(tag)
-            && let Some(untrue) = lie(command, reply)
-        {
-            *reply = untrue;
-        }
-    }
+/// What the store said of each step. One that has nothing to write and nothing to say was not asked about.
+fn by_item(items: &[Item], answers: Vec<Result<(), Refusal>>) -> Vec<Result<(), Refusal>> {
+    let mut answers = answers.into_iter();
+    let answer = |item: &Item| match item.record.batch {
+        Some(_) => answers.next().expect("the store answers each batch"),
+        None => Ok(()),
+    };
+    items.iter().map(answer).collect()
 }

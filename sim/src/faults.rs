@@ -5,7 +5,9 @@ use punctual_memory::Fate;
 
 use crate::auditor::Promise;
 use crate::clock::Moment;
+use crate::commits::Course;
 use crate::node::{DOUBT, Item};
+use crate::ownership::LEASE;
 use crate::profile::{Fault, Kind};
 use crate::say;
 use crate::workload::QUIET;
@@ -33,7 +35,9 @@ impl World {
         match fault {
             Fault::Crash => self.crash(index),
             Fault::Stall => {
-                let length = self.rng.magnitude(10, 5 * MINUTE);
+                // Beside others that is often long enough to lose everything to them.
+                let shortest = if self.nodes.len() > 1 && self.rng.percent(50) { LEASE.0 } else { 10 };
+                let length = self.rng.magnitude(shortest, 5 * MINUTE);
                 say!(self.trace, "* node {index} stalls for {length} ms");
                 self.census.count("stalls");
                 let node = &mut self.nodes[index];
@@ -85,6 +89,10 @@ impl World {
                 self.store.fail_read_after(reads);
             }
             Fault::Release => self.give_back(index),
+            Fault::Repeat => {
+                self.next_course = *self.rng.pick(&[Course::AnswerLost, Course::Overtaken, Course::GivenUp]);
+            }
+            Fault::FailOver => self.fall_behind(index),
         }
     }
 
@@ -180,16 +188,18 @@ impl World {
         }
     }
 
-    /// A node gives one of its shards back, so that another can have it.
-    fn give_back(&mut self, index: usize) {
+    /// A node gives one of its shards back, so that another can have it: one that is meant, or whoever comes first.
+    pub(crate) fn give_back(&mut self, index: usize) {
         let owned: Vec<_> = self.nodes[index].seats().map(|(shard, seat)| (*shard, seat.fence)).collect();
         if owned.is_empty() || !self.nodes[index].is_awake(self.moment) {
             return;
         }
         let (shard, fence) = *self.rng.pick(&owned);
-        if self.store.release(shard, fence).is_ok() {
-            self.census.count("shards given back");
-            self.drop_shard(index, shard);
+        let others = self.nodes[index].membership.others();
+        let to = if others.is_empty() || self.rng.percent(50) { None } else { Some(self.rng.pick(&others)) };
+        if self.store.release(shard, fence, to).is_ok() {
+            self.census.count(if to.is_some() { "shards handed on" } else { "shards given back" });
+            self.drop_shard(index, shard, None);
         }
     }
 
@@ -215,16 +225,11 @@ impl World {
         self.after(pause, Event::Start(index));
     }
 
-    /// What becomes of a commit with so many parts.
-    pub(crate) fn take_fate(&mut self, parts: usize) -> Option<Fate> {
-        let fate = self.next_fate.take().map(|fate| match fate {
-            Fate::Partly(kept) => Fate::Partly(kept.min(parts)),
-            fate => fate,
-        });
-        if let Some(fate) = fate {
+    /// Lets the commit that reaches the store fail, if one is to.
+    pub(crate) fn take_fate(&mut self) {
+        if let Some(fate) = self.next_fate.take() {
             self.store.memory().faults().fail_next_commit(fate);
         }
-        fate
     }
 
     /// In runs in which nothing delays it, a hand-over to somebody who waits is exact.

@@ -16,11 +16,13 @@ mod closing;
 mod commits;
 pub mod consumers;
 pub mod demand;
+mod failover;
 mod faults;
 pub mod node;
 mod ownership;
 pub mod profile;
 pub mod record;
+mod sabotage;
 pub mod store;
 pub mod trace;
 pub mod weight;
@@ -30,60 +32,12 @@ pub mod world;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
 
-use punctual_core::Millis;
-
 use auditor::{Promise, Violation};
 use census::Census;
 use clock::Moment;
 use profile::Kind;
+pub use sabotage::Sabotage;
 use world::World;
-
-/// A lie told on purpose, to show that the auditor notices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sabotage {
-    /// After so many commits of new tasks, the store says that one is durable, and forgets it when
-    /// the node dies the moment after.
-    ForgetCommit {
-        /// How many are remembered first.
-        after: u64,
-    },
-    /// The store keeps rows but no tallies.
-    ForgetTallies,
-    /// The shards are told that it is later than the clock shows.
-    EarlyClock {
-        /// By so much.
-        by: Millis,
-    },
-    /// Nodes wake up too late.
-    LateTimers {
-        /// By so much.
-        by: Moment,
-    },
-    /// Nodes tell a shard that commits are durable while it reads, so that what it has read may be older than what it
-    /// has forgotten.
-    Interrupts,
-    /// Nodes believe whatever their clock shows.
-    NoDoubt,
-    /// Shards are never told that the clock went back.
-    LatchedTime,
-    /// A consumer that should get nothing gets what another one got.
-    SecondHolder,
-    /// Every cancel is answered with `Done`.
-    UntrueCancel,
-    /// Every row is said to be removed.
-    UntrueRemove,
-    /// Who takes a row is told that there is none.
-    DeniedTake,
-    /// Whoever removes a row with an old token is said to have done the work.
-    StolenRemove,
-    /// Every task is said to be new.
-    AlwaysNew,
-    /// Answers of steps that change nothing leave without a look at the fence, as they would if only
-    /// changes were committed. A node that was deposed while it stood still then tells old news.
-    UnfencedAnswers,
-    /// Shards take everything into memory, however far it is.
-    GreedyShards,
-}
 
 /// What a run gave.
 #[derive(Debug)]

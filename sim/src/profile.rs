@@ -20,14 +20,16 @@ pub enum Kind {
     Flood,
     /// Delays up to centuries.
     Years,
-    /// Two nodes take the shards from each other.
+    /// Several nodes take the shards from each other; some have the same name, or wrong clocks.
     Contention,
+    /// The store goes back to an older state; commits come late and twice.
+    Failover,
     /// All of it at once.
     Everything,
 }
 
 impl Kind {
-    const ALL: [Kind; 8] = [
+    const ALL: [Kind; 9] = [
         Kind::Calm,
         Kind::Crashes,
         Kind::SlowStore,
@@ -35,6 +37,7 @@ impl Kind {
         Kind::Flood,
         Kind::Years,
         Kind::Contention,
+        Kind::Failover,
         Kind::Everything,
     ];
 }
@@ -64,8 +67,12 @@ pub enum Fault {
     SlowReads,
     /// A read fails.
     FailedRead,
-    /// A node gives a shard back.
+    /// A node gives a shard back, or hands it on.
     Release,
+    /// A commit reaches the store more than once, or after it was given up.
+    Repeat,
+    /// The store goes back to an older state.
+    FailOver,
 }
 
 /// A run, as the seed wants it.
@@ -77,6 +84,8 @@ pub struct Profile {
     pub shards: u16,
     /// How many nodes there are.
     pub nodes: usize,
+    /// Whether the first two of them have the same name.
+    pub twins: bool,
     /// How long clients act and things go wrong.
     pub length: Moment,
     /// How many things clients do.
@@ -87,6 +96,8 @@ pub struct Profile {
     pub flood: u64,
     /// How many tasks are scheduled for a far future.
     pub hoard: u64,
+    /// How many rows a read looks at before it stops and says where.
+    pub looks: usize,
     /// How long commits take, from and to.
     pub commit: (Moment, Moment),
     /// How many steps of a shard may be on their way to the store.
@@ -129,6 +140,7 @@ impl Profile {
                 profile.commit = (0, rng.magnitude(5, 2_000));
                 profile.faults =
                     (some, vec![Fault::FailedCommit, Fault::Cut, Fault::Slow, Fault::SlowReads, Fault::FailedRead]);
+                profile.faults.1.extend([Fault::Repeat, Fault::Repeat]);
             }
             Kind::ClockChaos => {
                 let clock = vec![
@@ -154,7 +166,8 @@ impl Profile {
                 profile.hoard = rng.between(0, 500);
             }
             Kind::Contention => {
-                profile.nodes = 2;
+                profile.nodes = rng.between(2, 3) as usize;
+                profile.twins = rng.percent(30);
                 profile.length = rng.between(2 * MINUTE, 20 * MINUTE);
                 profile.longest_delay = 5 * MINUTE;
                 profile.faults = (
@@ -165,9 +178,21 @@ impl Profile {
                         Fault::Release,
                         Fault::Crash,
                         Fault::FailedCommit,
+                        Fault::Slow,
                         Fault::SlowReads,
+                        Fault::Repeat,
+                        Fault::ClockBack,
+                        Fault::ClockForward,
                     ],
                 );
+            }
+            Kind::Failover => {
+                profile.nodes = rng.between(1, 2) as usize;
+                profile.length = rng.between(2 * MINUTE, 20 * MINUTE);
+                profile.longest_delay = 5 * MINUTE;
+                let faults = [Fault::FailOver, Fault::FailOver, Fault::FailOver, Fault::Repeat, Fault::Repeat];
+                let others = [Fault::Crash, Fault::Stall, Fault::Slow, Fault::SlowReads, Fault::FailedCommit];
+                profile.faults = (2 * some, [faults, others].concat());
             }
             Kind::Everything => {
                 profile.nodes = rng.between(1, 2) as usize;
@@ -186,7 +211,10 @@ impl Profile {
                     Fault::SlowReads,
                     Fault::FailedRead,
                     Fault::Release,
+                    Fault::Repeat,
+                    Fault::FailOver,
                 ];
+                profile.twins = profile.nodes == 2 && rng.percent(10);
                 profile.faults = (2 * some, all);
             }
         }
@@ -203,11 +231,13 @@ impl Profile {
             kind,
             shards: *rng.pick(&[1, 1, 2, 3, 4]),
             nodes: 1,
+            twins: false,
             length: rng.between(5 * MINUTE, 6 * HOUR),
             acts: rng.between(50, 500),
             longest_delay: rng.magnitude(10_000, 2 * DAY),
             flood: 0,
             hoard: if rng.percent(20) { rng.between(100, 1_000) } else { 0 },
+            looks: if rng.percent(30) { rng.magnitude(1, 50) as usize } else { usize::MAX },
             commit: (0, rng.between(0, 20)),
             depth: usize::MAX,
             faults: (0, Vec::new()),

@@ -1,41 +1,57 @@
-//! The store of a run: the memory store, reads that fail now and then, and lies told on purpose
+//! The store of a run: the memory store, reads that fail or stop early, and lies told on purpose
 //! to show that the auditor notices.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use punctual_core::store::{
-    Batch, Bodies, Change, Claim, Fence, Fenced, Find, FindBack, Hardship, Key, Owner, Position, Room, Row, Scan,
-    ScanBack, ShardId, Store, StoreError, Table, Tally,
+    Batch, Beat, Change, Claim, Entry, Fence, Find, Found, Hardship, Incarnation, Look, Outdated, Page, Position,
+    Refusal, Roll, Room, Row, Scan, ShardId, Store, StoreError, Table, Tenure, Want,
 };
-use punctual_core::{Millis, Name};
 use punctual_memory::MemoryStore;
 
+use crate::Sabotage;
 use crate::clock::TrueClock;
 
 /// A store that can be told to fail and to lie.
 pub struct FaultyStore {
     memory: MemoryStore,
+    clock: TrueClock,
+    /// How many rows a read looks at before it stops and says where.
+    looks: usize,
+    sabotage: Option<Sabotage>,
     /// So many reads pass before one fails; `u64::MAX` means that none does.
     reads_left: AtomicU64,
+    /// How often a page stopped early.
+    stops: AtomicU64,
+    /// Whether reads look at rows only, since the fence is looked at when they end.
+    rows_only: AtomicBool,
     /// After so many commits of new tasks one is said to be durable and is not.
     forget_after: AtomicU64,
     forgot: AtomicBool,
-    keeps_tallies: AtomicBool,
 }
 
 impl FaultyStore {
-    /// An honest store without faults.
-    pub fn new(clock: TrueClock) -> FaultyStore {
+    /// A store whose reads look at so many rows at once.
+    pub fn new(clock: TrueClock, looks: usize, sabotage: Option<Sabotage>) -> FaultyStore {
+        let forget_after = match sabotage {
+            Some(Sabotage::ForgetCommit { after }) => after,
+            _ => u64::MAX,
+        };
         FaultyStore {
-            memory: MemoryStore::new(std::sync::Arc::new(clock)),
+            memory: MemoryStore::new(std::sync::Arc::new(clock.clone())),
+            clock,
+            looks,
+            sabotage,
             reads_left: AtomicU64::new(u64::MAX),
-            forget_after: AtomicU64::new(u64::MAX),
+            stops: AtomicU64::new(0),
+            rows_only: AtomicBool::new(false),
+            forget_after: AtomicU64::new(forget_after),
             forgot: AtomicBool::new(false),
-            keeps_tallies: AtomicBool::new(true),
         }
     }
 
-    /// The store itself, for faults of commits.
+    /// The store itself, for faults of commits and for what is true.
     pub fn memory(&self) -> &MemoryStore {
         &self.memory
     }
@@ -45,14 +61,18 @@ impl FaultyStore {
         self.reads_left.store(reads, Ordering::Relaxed);
     }
 
-    /// After so many commits of nothing but new tasks one is said to be durable and is not.
-    pub fn forget_after(&self, commits: u64) {
-        self.forget_after.store(commits, Ordering::Relaxed);
+    /// Reads rows as a store does that looks at the fence later: whoever does so has to read once more, and be it
+    /// nothing, before it believes them.
+    pub fn read_rows<T>(&self, read: impl FnOnce(&dyn Store) -> T) -> T {
+        self.rows_only.store(true, Ordering::Relaxed);
+        let rows = read(self);
+        self.rows_only.store(false, Ordering::Relaxed);
+        rows
     }
 
-    /// From now on tallies are not kept.
-    pub fn forget_tallies(&self) {
-        self.keeps_tallies.store(false, Ordering::Relaxed);
+    /// How often a page has stopped early.
+    pub fn stops(&self) -> u64 {
+        self.stops.load(Ordering::Relaxed)
     }
 
     /// Whether a commit was just forgotten.
@@ -66,7 +86,11 @@ impl FaultyStore {
         self.reads_left.store(u64::MAX, Ordering::Relaxed);
     }
 
-    fn read(&self) -> Result<(), StoreError> {
+    fn lies(&self, sabotage: Sabotage) -> bool {
+        self.sabotage == Some(sabotage)
+    }
+
+    fn count_read(&self) -> Result<(), StoreError> {
         match self.reads_left.load(Ordering::Relaxed) {
             u64::MAX => Ok(()),
             0 => {
@@ -78,6 +102,43 @@ impl FaultyStore {
                 Ok(())
             }
         }
+    }
+
+    /// Whether the shard is held so.
+    fn check_tenure(&self, shard: ShardId, mut tenure: Tenure) -> Result<(), StoreError> {
+        if self.lies(Sabotage::UnnoticedLoss) {
+            tenure.serial = tenure.serial.min(self.memory.tenure(shard).serial);
+        }
+        if self.rows_only.load(Ordering::Relaxed) || self.lies(Sabotage::UnfencedReads) {
+            return Ok(());
+        }
+        self.memory.read(shard, tenure, &[]).map(drop)
+    }
+
+    fn find(&self, shard: ShardId, want: Want<'_>) -> Result<Found, StoreError> {
+        let found = match want {
+            Want::Scan(scan) if self.looks < usize::MAX => Found::Span(self.scan_shortly(shard, scan)?),
+            Want::Find(find) if self.looks < usize::MAX => {
+                let find = Find { limit: find.limit.min(self.looks), ..find.clone() };
+                Found::Members(self.memory.find(shard, &find)?)
+            }
+            other => self.memory.look_for(shard, other)?,
+        };
+        Ok(if self.lies(Sabotage::EndsEarly) { ended(found) } else { found })
+    }
+
+    /// A part of a table by a store that stops after a few rows, of whatever topic. Now and then it has come past none
+    /// when it stops.
+    fn scan_shortly(&self, shard: ShardId, scan: &Scan) -> Result<Page<Position>, StoreError> {
+        let limit = scan.limit.min(self.looks);
+        let mut page = self.memory.scan(shard, &Scan { topic: None, limit, ..scan.clone() })?;
+        let stops = self.stops.fetch_add(u64::from(page.next.is_some()), Ordering::Relaxed);
+        let first = page.rows.first().map(Row::position).filter(|first| page.next.is_some() && *first > scan.from);
+        if let Some(first) = first.filter(|_| stops.is_multiple_of(4)) {
+            return Ok(Page { rows: Vec::new(), next: Some(first) });
+        }
+        page.rows.retain(|row| scan.topic.as_ref().is_none_or(|topic| row.key.topic() == topic.as_str()));
+        Ok(page)
     }
 
     /// Whether to lie about this commit.
@@ -92,69 +153,79 @@ impl FaultyStore {
         self.forgot.fetch_or(left == 0, Ordering::Relaxed);
         left == 0
     }
+
+    /// Makes batches look as if they were in order.
+    fn tamper(&self, batches: &mut [Batch]) {
+        let mut latest: BTreeMap<ShardId, u64> = BTreeMap::new();
+        for batch in batches {
+            let tenure = self.memory.tenure(batch.shard);
+            let latest = latest.entry(batch.shard).or_insert(tenure.serial);
+            let next = if batch.is_empty() { *latest } else { *latest + 1 };
+            match self.sabotage {
+                Some(Sabotage::UnfencedCommits) => batch.fence = tenure.fence,
+                Some(Sabotage::CommitsTwice) => batch.serial = next,
+                Some(Sabotage::UnnoticedLoss) => batch.serial = batch.serial.min(next),
+                Some(Sabotage::ForgetTallies) => batch.tallies.clear(),
+                _ => {}
+            }
+            *latest = batch.serial.max(*latest);
+        }
+    }
+}
+
+/// What was found, as if there were nothing after it.
+fn ended(found: Found) -> Found {
+    match found {
+        Found::Span(page) => Found::Span(Page { next: None, ..page }),
+        other => other,
+    }
 }
 
 impl Store for FaultyStore {
-    fn claim(&self, shard: ShardId, node: &Name, lease: Millis) -> Result<Claim, StoreError> {
-        self.memory.claim(shard, node, lease)
+    fn beat(&self, beat: &Beat) -> Result<Roll, StoreError> {
+        self.memory.beat(beat)
     }
 
-    fn renew(&self, shard: ShardId, fence: Fence, lease: Millis) -> Result<(), StoreError> {
-        self.memory.renew(shard, fence, lease)
-    }
-
-    fn release(&self, shard: ShardId, fence: Fence) -> Result<(), StoreError> {
-        self.memory.release(shard, fence)
-    }
-
-    fn owners(&self) -> Result<Vec<Owner>, StoreError> {
-        self.memory.owners()
-    }
-
-    fn get(&self, shard: ShardId, keys: &[Key], bodies: Bodies) -> Result<Vec<Option<Row>>, StoreError> {
-        self.read()?;
-        self.memory.get(shard, keys, bodies)
-    }
-
-    fn fetch(&self, shard: ShardId, positions: &[Position], bodies: Bodies) -> Result<Vec<Option<Row>>, StoreError> {
-        self.read()?;
-        self.memory.fetch(shard, positions, bodies)
-    }
-
-    fn numbered(&self, shard: ShardId, numbers: &[u64], bodies: Bodies) -> Result<Vec<Option<Row>>, StoreError> {
-        self.read()?;
-        self.memory.numbered(shard, numbers, bodies)
-    }
-
-    fn scan(&self, shard: ShardId, scan: &Scan) -> Result<Vec<Row>, StoreError> {
-        self.read()?;
-        self.memory.scan(shard, scan)
-    }
-
-    fn find(&self, shard: ShardId, find: &Find) -> Result<Vec<Row>, StoreError> {
-        self.read()?;
-        self.memory.find(shard, find)
-    }
-
-    fn scan_back(&self, shard: ShardId, back: &ScanBack) -> Result<Vec<Row>, StoreError> {
-        self.read()?;
-        self.memory.scan_back(shard, back)
-    }
-
-    fn find_back(&self, shard: ShardId, back: &FindBack) -> Result<Vec<Row>, StoreError> {
-        self.read()?;
-        self.memory.find_back(shard, back)
-    }
-
-    fn tallies(&self, shard: ShardId) -> Result<Vec<(Tally, i64)>, StoreError> {
-        self.read()?;
-        self.memory.tallies(shard)
-    }
-
-    fn commit(&self, mut batches: Vec<Batch>) -> Result<Vec<Result<(), Fenced>>, StoreError> {
-        if !self.keeps_tallies.load(Ordering::Relaxed) {
-            batches.iter_mut().for_each(|batch| batch.tallies.clear());
+    fn claim(&self, who: &Incarnation, wanted: &[(ShardId, Fence)]) -> Result<Vec<Claim>, StoreError> {
+        if self.lies(Sabotage::BlindClaims) {
+            let in_force = |(shard, _): &(ShardId, Fence)| (*shard, self.memory.tenure(*shard).fence);
+            return self.memory.claim(who, &wanted.iter().map(in_force).collect::<Vec<_>>());
         }
+        if self.lies(Sabotage::CountedFences) {
+            return self.clock.hide(|| self.memory.claim(who, wanted));
+        }
+        self.memory.claim(who, wanted)
+    }
+
+    fn release(&self, shard: ShardId, fence: Fence, to: Option<&Incarnation>) -> Result<Fence, StoreError> {
+        if self.lies(Sabotage::CountedFences) {
+            return self.clock.hide(|| self.memory.release(shard, fence, to));
+        }
+        self.memory.release(shard, fence, to)
+    }
+
+    fn cluster_get(&self, key: &str) -> Result<Option<Entry>, StoreError> {
+        self.memory.cluster_get(key)
+    }
+
+    fn cluster_put(&self, key: &str, seen: u64, value: &[u8]) -> Result<Result<u64, Outdated>, StoreError> {
+        self.memory.cluster_put(key, seen, value)
+    }
+
+    fn read(&self, shard: ShardId, tenure: Tenure, wants: &[Want<'_>]) -> Result<Vec<Found>, StoreError> {
+        self.count_read()?;
+        let found = wants.iter().map(|want| self.find(shard, *want)).collect::<Result<_, _>>()?;
+        self.check_tenure(shard, tenure)?;
+        Ok(found)
+    }
+
+    fn look(&self, wants: &[(ShardId, Want<'_>)]) -> Result<Vec<Found>, StoreError> {
+        self.count_read()?;
+        wants.iter().map(|(shard, want)| self.find(*shard, *want)).collect()
+    }
+
+    fn commit(&self, mut batches: Vec<Batch>) -> Result<Vec<Result<(), Refusal>>, StoreError> {
+        self.tamper(&mut batches);
         if self.forgets(&batches) {
             return Ok(batches.iter().map(|_| Ok(())).collect());
         }

@@ -1,10 +1,10 @@
 //! The world: moments, messages, and what happens when. Everything is an event in one queue, and
 //! between events nothing happens, so a quiet year costs as much as a quiet second.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use punctual_chance::Chance;
-use punctual_core::store::{Fence, ShardId};
+use punctual_core::store::{ShardId, Tenure};
 use punctual_core::{Answer, Name, Reply, Timestamp};
 
 use crate::Sabotage;
@@ -12,7 +12,7 @@ use crate::auditor::{Auditor, Promise};
 use crate::calls::Call;
 use crate::census::Census;
 use crate::clock::{EPOCH, Moment, TrueClock};
-use crate::commits::Commit;
+use crate::commits::{Commit, Course};
 use crate::consumers::Consumers;
 use crate::demand::{Demand, Purpose};
 use crate::node::{Reads, SimulatedNode};
@@ -36,8 +36,8 @@ pub(crate) enum Event {
     Timeout(Tag),
     /// A client does something.
     Act,
-    /// The store does what a commit says.
-    Effect(u64),
+    /// An attempt of a commit reaches the store, and its answer the node, or not.
+    Effect(u64, bool),
     /// The node hears about it.
     Done(u64),
     /// A node's clock that was wrong for a moment by so much is right again.
@@ -52,14 +52,18 @@ pub(crate) enum Event {
     Hurry,
     /// Reads are as fast as before.
     ReadFast,
-    /// A read of a shard under this fence ends, in this life of its node.
-    Read(usize, u64, ShardId, Fence),
+    /// The store's copy, which was behind, takes over.
+    FailOver,
+    /// A read of a shard that was held so ends, in this life of its node.
+    Read(usize, u64, ShardId, Tenure),
     /// A node starts.
     Start(usize),
-    /// A node tries to get a shard, in this life.
-    Claim(usize, u64, ShardId),
-    /// A node looks after its ownership, in this life.
+    /// A node shows that it is there, in this life.
     Tend(usize, u64),
+    /// It tries to get the shards that it may have.
+    Claim(usize, u64),
+    /// It opens a shard that it has got.
+    Open(usize, u64, ShardId, Tenure),
     /// Nothing goes wrong any more and everybody works well.
     Drain,
 }
@@ -94,6 +98,13 @@ pub struct World {
     pub(crate) sabotage: Option<Sabotage>,
     /// What is to become of the next commit.
     pub(crate) next_fate: Option<punctual_memory::Fate>,
+    /// How the next commit gets to the store.
+    pub(crate) next_course: Course,
+    /// Whether the store has a copy that is behind and about to take over.
+    pub(crate) is_behind: bool,
+    pub(crate) failovers: u64,
+    /// Nodes in their lives that had something confirmed of a shard which is lost, and have not noticed.
+    pub(crate) unnoticed: BTreeSet<(usize, u64, ShardId)>,
     quiet: Name,
 }
 
@@ -113,8 +124,8 @@ impl World {
         let mut trace = Trace::new(traced);
         say!(trace, "* {profile:?}");
         World {
-            store: FaultyStore::new(truth.clone()),
-            nodes: (0..profile.nodes).map(SimulatedNode::new).collect(),
+            store: FaultyStore::new(truth.clone(), profile.looks, sabotage),
+            nodes: (0..profile.nodes).map(|index| SimulatedNode::new(index, node_name(&profile, index))).collect(),
             acts_left: profile.acts,
             faults_left: profile.faults.0,
             workload,
@@ -136,6 +147,10 @@ impl World {
             slowness: 0,
             read_slowness: 0,
             next_fate: None,
+            next_course: Course::Straight,
+            is_behind: false,
+            failovers: 0,
+            unnoticed: BTreeSet::new(),
             quiet: name(QUIET),
         }
     }
@@ -165,19 +180,18 @@ impl World {
         if self.auditor.violation().is_none() {
             self.close();
         }
+        self.census.add("pages that stopped early", self.store.stops());
     }
 
     fn begin(&mut self) {
         // Before the nodes start: what a process believes of its clock is settled when it does.
         match self.sabotage {
-            Some(Sabotage::ForgetCommit { after }) => self.store.forget_after(after),
-            Some(Sabotage::ForgetTallies) => self.store.forget_tallies(),
             Some(Sabotage::EarlyClock { by }) => self.nodes.iter_mut().for_each(|node| node.early = by),
             Some(Sabotage::NoDoubt) => self.nodes.iter_mut().for_each(|node| node.doubt = 0),
             Some(Sabotage::LatchedTime) => self.nodes.iter_mut().for_each(|node| node.latched = true),
             Some(Sabotage::Interrupts) => self.nodes.iter_mut().for_each(|node| node.interrupts = true),
             Some(Sabotage::LateTimers { by }) => self.nodes.iter_mut().for_each(|node| node.late = by),
-            _ => {}
+            sabotage => self.nodes.iter_mut().for_each(|node| node.membership.sabotage = sabotage),
         }
         for node in 0..self.nodes.len() {
             self.happen(Event::Start(node));
@@ -230,7 +244,7 @@ impl World {
                 }
             }
             Event::Act => self.act(),
-            Event::Effect(commit) => self.effect(commit),
+            Event::Effect(commit, is_heard) => self.effect(commit, is_heard),
             Event::Done(commit) => self.done(commit),
             Event::EndBlip(node, by) => self.end_blip(node, by),
             Event::SetRight(node) => self.notice_clock(node),
@@ -238,10 +252,12 @@ impl World {
             Event::Heal => self.store.heal(),
             Event::Hurry => self.slowness = 0,
             Event::ReadFast => self.read_slowness = 0,
-            Event::Read(node, life, shard, fence) => self.read_ended(node, life, shard, fence),
+            Event::FailOver => self.fail_over(),
+            Event::Read(node, life, shard, tenure) => self.read_ended(node, life, shard, tenure),
             Event::Start(node) => self.start(node),
-            Event::Claim(node, life, shard) => self.claim(node, life, shard),
             Event::Tend(node, life) => self.tend(node, life),
+            Event::Claim(node, life) => self.claim(node, life),
+            Event::Open(node, life, shard, tenure) => self.open(node, life, shard, tenure),
             Event::Drain => self.drain(),
         }
     }
@@ -270,7 +286,6 @@ impl World {
             let mut reads = Reads { store: &self.store, slowness: self.read_slowness, rng: &mut self.rng };
             let worked = node.work(self.moment, self.profile.depth, &mut reads, &self.quiet);
             self.census.add("steps", worked.steps);
-            self.census.add("panics of shards that had another owner", worked.confused);
             if let Some(shard) = worked.circles {
                 let what = format!("shard {} makes step after step and no time passes", shard.0);
                 self.auditor.accuse(Promise::KeepsWorking, "", what);
@@ -279,13 +294,14 @@ impl World {
                 self.after(0, Event::Answer(tag, Some(Ok(Answer::Reserved(Vec::new())))));
             }
             self.census.add("slow reads", worked.reads.len() as u64);
-            for (shard, fence, takes) in worked.reads {
-                self.after(takes, Event::Read(index, life, shard, fence));
+            for (shard, tenure, takes) in worked.reads {
+                self.after(takes, Event::Read(index, life, shard, tenure));
             }
             self.lose(worked.lost);
-            for shard in worked.dropped {
+            for (shard, tenure, why) in worked.dropped {
                 self.census.count("shards dropped after a failed read");
-                self.dropped(index, shard);
+                self.count_refusal(&why, "deposed owners refused at a read");
+                self.drop_shard_under(index, shard, tenure, Some(&why));
             }
             self.begin_commit(index);
             if self.rng.below(2_000) < worked.steps {
@@ -339,4 +355,9 @@ impl World {
     pub fn into_trace(self) -> String {
         self.trace.into_text()
     }
+}
+
+fn node_name(profile: &Profile, index: usize) -> Name {
+    let index = if profile.twins && index == 1 { 0 } else { index };
+    name(format!("node-{index}"))
 }

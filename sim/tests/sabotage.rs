@@ -9,6 +9,9 @@ use punctual_sim::{Sabotage, run};
 /// Only in every fourth run anything is wrong with the clocks.
 const CLOCK_SEEDS: Range<u64> = 0..160;
 
+/// In every third run nodes take shards from each other, or the store goes back.
+const OWNER_SEEDS: Range<u64> = 0..200;
+
 /// Runs some seeds with a lie. Some have to notice it, and none may blame anything else.
 fn is_noticed_as(sabotage: Sabotage, promises: &[Promise]) {
     is_noticed_in(0..40, 5, sabotage, promises);
@@ -105,4 +108,66 @@ fn a_shard_that_takes_all_into_memory_is_noticed() {
 #[test]
 fn old_news_of_a_deposed_node_are_noticed() {
     is_noticed_in(0..200, 1, Sabotage::UnfencedAnswers, &[Promise::OneHolder]);
+}
+
+#[test]
+fn reads_of_a_deposed_owner_that_come_through_are_noticed() {
+    // It meets rows that it cannot know of.
+    is_noticed_in(OWNER_SEEDS, 3, Sabotage::UnfencedReads, &[Promise::KeepsWorking]);
+}
+
+#[test]
+fn commits_of_a_deposed_owner_that_come_through_are_noticed() {
+    let promises = [Promise::OneHolder, Promise::CertainAnswers, Promise::NothingIsLost, Promise::KeepsWorking];
+    is_noticed_in(OWNER_SEEDS, 3, Sabotage::UnfencedCommits, &promises);
+}
+
+#[test]
+fn a_commit_that_happens_twice_is_noticed() {
+    let promises = [Promise::KeepsWorking, Promise::BooksAgree, Promise::NothingIsLost];
+    is_noticed_in(OWNER_SEEDS, 5, Sabotage::CommitsTwice, &promises);
+}
+
+#[test]
+fn a_store_that_goes_back_as_if_nothing_were_missing_is_noticed() {
+    let promises = [
+        Promise::NothingIsLost,
+        Promise::CertainAnswers,
+        Promise::SameIdIsOneTask,
+        Promise::OneHolder,
+        Promise::BooksAgree,
+        Promise::KeepsWorking,
+    ];
+    is_noticed_in(OWNER_SEEDS, 5, Sabotage::UnnoticedLoss, &promises);
+}
+
+#[test]
+fn a_loss_that_nobody_is_told_of_is_noticed() {
+    is_noticed_in(OWNER_SEEDS, 5, Sabotage::SilentLoss, &[Promise::NothingIsLost]);
+}
+
+#[test]
+fn a_fence_that_is_granted_twice_is_noticed() {
+    is_noticed_in(OWNER_SEEDS, 3, Sabotage::CountedFences, &[Promise::OneHolder]);
+}
+
+#[test]
+fn a_claim_that_is_granted_to_who_was_outrun_is_noticed() {
+    is_noticed_in(OWNER_SEEDS, 3, Sabotage::BlindClaims, &[Promise::OneHolder]);
+}
+
+#[test]
+fn a_node_that_judges_leases_by_its_own_clock_is_noticed() {
+    is_noticed_in(OWNER_SEEDS, 3, Sabotage::OwnClock, &[Promise::OwnersInPeace]);
+}
+
+#[test]
+fn two_nodes_of_one_name_that_depose_each_other_are_noticed() {
+    is_noticed_in(OWNER_SEEDS, 3, Sabotage::EagerTwin, &[Promise::OwnersInPeace]);
+}
+
+#[test]
+fn a_read_that_stops_early_and_does_not_say_so_is_noticed() {
+    let promises = [Promise::NothingIsLost, Promise::BooksAgree, Promise::CertainAnswers, Promise::Bounded];
+    is_noticed_as(Sabotage::EndsEarly, &promises);
 }

@@ -50,19 +50,17 @@ impl<R> Shard<R> {
         let Reading::Scan(scan) = &stretch.reading else { unreachable!("rows are read ahead in time order") };
         let with_bodies = scan.bodies == Bodies::With;
         let window_end = self.now.plus(self.config.window);
-        let is_last = stretch.is_last();
         // Rows beyond the window stay in the store, however many of them came along.
         let within = stretch.rows.iter().take_while(|row| row.at < window_end).count();
         // If the stretch ended before the window did, there may be more rows right behind the last one.
-        let end = match stretch.rows.last() {
-            Some(last) if within == stretch.rows.len() && !is_last => last.position().next(),
+        let end = match stretch.next {
+            Some(next) if within == stretch.rows.len() && next.at < window_end => next,
             _ => Position::start_of(window_end).max(scan.from),
         };
         // A guess that is too early costs a read for nothing, one that is too late a task that is late.
         let next_far = match stretch.rows.get(within) {
             Some(row) => row.at,
-            None if is_last => Timestamp::NEVER,
-            None => end.at,
+            None => stretch.next.map_or(Timestamp::NEVER, |next| next.at),
         };
         // Rows that changed since are better known here than in the store: what the stretch says of them is passed over.
         // Those that are not durable yet may not have come with it, so that they count for what is far, too.

@@ -9,17 +9,20 @@ use std::collections::VecDeque;
 
 use super::Shard;
 use super::desk::Slot;
-use crate::store::{Batch, Change, Fence, Position, ShardId, Tally};
+use crate::store::{Batch, Change, Fence, Position, ShardId, Tally, Tenure};
 use crate::time::{Millis, Timestamp};
 
 #[derive(Debug)]
 pub(super) struct Flight {
     shard: ShardId,
     fence: Fence,
+    /// The serial of the last batch that was sealed, and of the last one that is durable.
+    sealed: u64,
+    durable: u64,
     /// The number of the last step that has ended.
     step: u64,
-    /// Steps whose batches are not durable yet, with their times.
-    batches: VecDeque<(u64, Timestamp)>,
+    /// Steps whose batches are not durable yet.
+    batches: VecDeque<Departed>,
     /// From when leases that are given in this step count.
     hand_over_at: Timestamp,
     /// In which step a lease was given, and where it ends.
@@ -28,11 +31,20 @@ pub(super) struct Flight {
     overtaken: Vec<Position>,
 }
 
+#[derive(Debug)]
+struct Departed {
+    step: u64,
+    serial: u64,
+    at: Timestamp,
+}
+
 impl Flight {
-    pub fn new(shard: ShardId, fence: Fence, now: Timestamp) -> Flight {
+    pub fn new(shard: ShardId, tenure: Tenure, now: Timestamp) -> Flight {
         Flight {
             shard,
-            fence,
+            fence: tenure.fence,
+            sealed: tenure.serial,
+            durable: tenure.serial,
             step: 0,
             batches: VecDeque::new(),
             hand_over_at: now,
@@ -60,20 +72,33 @@ impl Flight {
         self.step
     }
 
-    /// A batch that only the owner of the shard can commit.
-    pub fn seal(&self, changes: Vec<Change>, tallies: Vec<(Tally, i64)>) -> Batch {
-        Batch { shard: self.shard, fence: self.fence, changes, tallies }
+    /// How the shard is held, and how far it is known to be durable.
+    pub fn tenure(&self) -> Tenure {
+        Tenure { fence: self.fence, serial: self.durable }
     }
 
-    /// The step that has just ended changes something.
+    /// A batch that only the owner of the shard can commit. One that changes nothing has no serial of its own.
+    pub fn seal(&mut self, changes: Vec<Change>, tallies: Vec<(Tally, i64)>) -> Batch {
+        if !changes.is_empty() || !tallies.is_empty() {
+            self.sealed += 1;
+        }
+        Batch { shard: self.shard, fence: self.fence, serial: self.sealed, changes, tallies }
+    }
+
+    /// The batch that was just sealed leaves with the step that has just ended.
     pub fn depart(&mut self, now: Timestamp) {
-        self.batches.push_back((self.step, now));
+        self.batches.push_back(Departed { step: self.step, serial: self.sealed, at: now });
+    }
+
+    /// All that was sealed is durable.
+    pub fn arrived(&mut self) {
+        self.durable = self.sealed;
     }
 
     /// From when on there may be rows that the store does not show yet; [`Timestamp::NEVER`] if it shows all. The clock
     /// may have gone back between steps, so the oldest is not always the first.
     pub fn settled(&self) -> Timestamp {
-        self.batches.iter().map(|(_, at)| *at).min().unwrap_or(Timestamp::NEVER)
+        self.batches.iter().map(|batch| batch.at).min().unwrap_or(Timestamp::NEVER)
     }
 
     /// Takes out the leases that have been overtaken, to be looked at again.
@@ -88,8 +113,8 @@ impl Flight {
 
     /// The step is durable, and so are all before it.
     pub fn committed(&mut self, step: u64) {
-        while self.batches.front().is_some_and(|(first, _)| *first <= step) {
-            self.batches.pop_front();
+        while let Some(batch) = self.batches.pop_front_if(|batch| batch.step <= step) {
+            self.durable = batch.serial;
         }
         while self.leases.front().is_some_and(|(first, _)| *first <= step) {
             self.leases.pop_front();

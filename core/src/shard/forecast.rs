@@ -220,11 +220,7 @@ impl<R> Shard<R> {
     /// Counts by minute what the forecast's horizon has reached.
     pub(super) fn count_minutes(&mut self, stretch: Stretch) {
         let Reading::Scan(scan) = &stretch.reading else { unreachable!("minutes are read in time order") };
-        let end = if stretch.is_last() {
-            Position::start_of(scan.until)
-        } else {
-            stretch.rows.last().expect("a full stretch has rows").position().next()
-        };
+        let end = stretch.next.unwrap_or(Position::start_of(scan.until));
         // What changed since the store was asked is counted as it is here, what did not as the stretch shows it.
         let range = self.forecast.horizon()..end;
         let changed = self.desk.dirty().filter(|slot| self.desk[*slot].is_waiting());

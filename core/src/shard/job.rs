@@ -139,7 +139,8 @@ impl<R> Job<R> {
                 self.cursor = Position { at: Timestamp::ZERO, seq: last.seq + 1 };
             }
         }
-        if !stretch.is_last() {
+        if let Some(next) = stretch.next {
+            self.cursor = next;
             return false;
         }
         match &mut self.work {
@@ -195,12 +196,14 @@ impl<R> Shard<R> {
         // Tasks of a key come by number, everything else by time: positions are compared as the stretch is ordered.
         let place =
             |position: Position| if by_seq { Position { at: Timestamp::ZERO, seq: position.seq } } else { position };
-        let end = stretch.rows.last().filter(|_| !stretch.is_last()).map(|row| place(row.position()));
         let table = job.next_stretch().table();
         let unseen = self.desk.dirty().filter(|slot| {
             let row = &self.desk[*slot];
             let position = place(row.position());
-            !row.is_gone() && row.table() == table && position >= job.cursor && end.is_none_or(|end| position <= end)
+            !row.is_gone()
+                && row.table() == table
+                && position >= job.cursor
+                && stretch.next.is_none_or(|next| position < next)
         });
         // A row may be on the stretch as it was and on the desk as it is: it is met once.
         let known: BTreeSet<&Key> = stretch.rows.iter().map(|row| &row.key).collect();

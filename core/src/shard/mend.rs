@@ -8,10 +8,11 @@ use std::collections::BTreeMap;
 
 use super::Shard;
 use super::counts::kinds;
+use super::open::read_one;
 use crate::name::Name;
 use crate::settings::TopicSettings;
 use crate::state::{Phase, State};
-use crate::store::{Bodies, Position, Row, Scan, Store, StoreError, Table, Tally};
+use crate::store::{Bodies, Position, Row, Scan, Store, StoreError, Table, Tally, Want};
 use crate::time::Timestamp;
 
 /// How many rows are read at once.
@@ -38,11 +39,11 @@ impl<R> Shard<R> {
             loop {
                 let scan =
                     Scan { table, from, until: Timestamp::NEVER, topic: None, limit: STRETCH, bodies: Bodies::Without };
-                let stretch = store.scan(self.id(), &scan)?;
-                stretch.iter().for_each(|row| self.recount_row(row, &mut right, &mut waiting));
-                match stretch.last() {
-                    Some(last) if stretch.len() == STRETCH => from = last.position().next(),
-                    _ => break,
+                let page = read_one(store, self.id(), self.tenure(), Want::Scan(&scan))?.span();
+                page.rows.iter().for_each(|row| self.recount_row(row, &mut right, &mut waiting));
+                match page.next {
+                    Some(next) => from = next,
+                    None => break,
                 }
             }
         }

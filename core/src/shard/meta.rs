@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::store::{Key, Position};
+use crate::store::{Fence, Key, Position};
 use crate::stored;
 use crate::time::Timestamp;
 
@@ -44,6 +44,13 @@ impl Numbers {
     /// For a lease, or the journey of a dead letter.
     pub fn token(&mut self) -> u64 {
         self.tokens.take()
+    }
+
+    /// Tokens go on from the fence under which they are given. All that were given under earlier ones are below it, also
+    /// those of which a store that went back to an older state knows nothing any more: who has one of them must not be
+    /// taken for who gets one now.
+    pub fn give_tokens_under(&mut self, fence: Fence) {
+        self.tokens = Counter::from(self.tokens.next.max(fence.0));
     }
 
     /// For the settings of a topic or a queue, which are rows, too.
@@ -169,6 +176,20 @@ mod tests {
             take(&mut numbers);
             assert!(numbers.set_aside());
         }
+    }
+
+    #[test]
+    fn a_token_is_given_once_also_if_the_store_forgot_that_it_was() {
+        let note = Meta::new(1, &Numbers::new(), Position::START);
+        let mut lost = note.numbers();
+        lost.give_tokens_under(Fence(7_000));
+        let mut after = note.numbers();
+        after.give_tokens_under(Fence(9_000));
+        assert_eq!((lost.token(), lost.token(), after.token()), (7_000, 7_001, 9_000));
+        after.set_aside();
+        let mut next = Meta::new(1, &after, Position::START).numbers();
+        next.give_tokens_under(Fence(9_001));
+        assert!(next.token() > after.token(), "those that the store knows of count, too");
     }
 
     /// The bytes of a note, as they stand in stores that exist.

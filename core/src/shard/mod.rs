@@ -59,7 +59,7 @@ use crate::command::Command;
 use crate::event::Event;
 use crate::name::Name;
 use crate::settings::Rate;
-use crate::store::{Batch, Key, ShardId};
+use crate::store::{Batch, Key, ShardId, Tenure};
 use crate::task::Limits;
 use crate::time::{Millis, Timestamp};
 use catalogue::Catalogue;
@@ -218,6 +218,11 @@ impl<R> Shard<R> {
     /// The shard's id.
     pub fn id(&self) -> ShardId {
         self.flight.shard()
+    }
+
+    /// How the shard is held, and how far it is known to be durable: what reads for it are made under.
+    pub fn tenure(&self) -> Tenure {
+        self.flight.tenure()
     }
 
     /// The shard's time: the last it has been told.

@@ -5,7 +5,7 @@ use super::desk::{Resident, Slot};
 use super::directory::{Route, TopicIndex};
 use crate::command::Command;
 use crate::state::Phase;
-use crate::store::{Bodies, Find, Key, Position, Row, Scan, ShardId, Store, StoreError};
+use crate::store::{Bodies, Find, Key, Page, Position, Row, Scan, ShardId, Store, StoreError, Tenure, Want};
 use crate::time::Timestamp;
 
 /// Rows to read before the step can go on.
@@ -27,8 +27,8 @@ pub struct Fetched {
     pub(super) keys_with_bodies: Vec<Option<Row>>,
     pub(super) positions: Vec<Option<Row>>,
     pub(super) positions_with_bodies: Vec<Option<Row>>,
-    pub(super) scans: Vec<Vec<Row>>,
-    pub(super) finds: Vec<Vec<Row>>,
+    pub(super) scans: Vec<Page<Position>>,
+    pub(super) finds: Vec<Page<u64>>,
 }
 
 impl Needs {
@@ -42,19 +42,27 @@ impl Needs {
             && self.finds.is_empty()
     }
 
-    /// Reads them.
-    pub fn read(self, store: &dyn Store, shard: ShardId) -> Result<Fetched, StoreError> {
-        let get = |keys: &[Key], bodies| if keys.is_empty() { Ok(Vec::new()) } else { store.get(shard, keys, bodies) };
-        let fetch = |positions: &[Position], bodies| {
-            if positions.is_empty() { Ok(Vec::new()) } else { store.fetch(shard, positions, bodies) }
-        };
+    /// Reads them, all at once, for the shard's owner.
+    pub fn read(self, store: &dyn Store, shard: ShardId, tenure: Tenure) -> Result<Fetched, StoreError> {
+        let mut wants: Vec<Want<'_>> = Vec::with_capacity(4 + self.scans.len() + self.finds.len());
+        for (keys, bodies) in [(&self.keys, Bodies::Without), (&self.keys_with_bodies, Bodies::With)] {
+            wants.extend((!keys.is_empty()).then_some(Want::Keys(keys, bodies)));
+        }
+        for (positions, bodies) in [(&self.positions, Bodies::Without), (&self.positions_with_bodies, Bodies::With)] {
+            wants.extend((!positions.is_empty()).then_some(Want::Positions(positions, bodies)));
+        }
+        wants.extend(self.scans.iter().map(Want::Scan));
+        wants.extend(self.finds.iter().map(Want::Find));
+        let mut found = store.read(shard, tenure, &wants)?.into_iter();
+        let mut next = || found.next().expect("a store answers each want");
+        let mut each = |was_asked: bool| if was_asked { next().each() } else { Vec::new() };
         Ok(Fetched {
-            keys: get(&self.keys, Bodies::Without)?,
-            keys_with_bodies: get(&self.keys_with_bodies, Bodies::With)?,
-            positions: fetch(&self.positions, Bodies::Without)?,
-            positions_with_bodies: fetch(&self.positions_with_bodies, Bodies::With)?,
-            scans: self.scans.iter().map(|scan| store.scan(shard, scan)).collect::<Result<_, _>>()?,
-            finds: self.finds.iter().map(|find| store.find(shard, find)).collect::<Result<_, _>>()?,
+            keys: each(!self.keys.is_empty()),
+            keys_with_bodies: each(!self.keys_with_bodies.is_empty()),
+            positions: each(!self.positions.is_empty()),
+            positions_with_bodies: each(!self.positions_with_bodies.is_empty()),
+            scans: self.scans.iter().map(|_| next().span()).collect(),
+            finds: self.finds.iter().map(|_| next().members()).collect(),
             needs: self,
         })
     }

@@ -17,7 +17,10 @@ use super::timers::Timers;
 use super::{Shard, ShardConfig};
 use crate::name::Name;
 use crate::settings::{QueueSettings, TopicSettings};
-use crate::store::{Bodies, Fence, Key, Position, Row, Scan, ShardId, Store, StoreError, Table, TallyKind};
+use crate::store::{
+    Bodies, Found, Key, Look, Page, Position, Row, Scan, ShardId, Store, StoreError, Table, Tally, TallyKind, Tenure,
+    Want,
+};
 use crate::stored::read_mark;
 use crate::time::Timestamp;
 
@@ -47,26 +50,35 @@ pub(super) fn queue_mark(name: &Name) -> Key {
     Key::new("", MARK, name)
 }
 
-/// All rows of settings of a shard.
-fn setting_rows(store: &dyn Store, shard: ShardId) -> Result<Vec<Row>, StoreError> {
-    let mut rows: Vec<Row> = Vec::new();
-    loop {
-        let from = rows.last().map_or(Position::START, |row| row.position().next());
-        let scan = Scan {
-            table: Table::Settings,
-            from,
-            until: Timestamp::NEVER,
-            topic: None,
-            limit: STRETCH,
-            bodies: Bodies::Without,
-        };
-        let stretch = store.scan(shard, &scan)?;
-        let last = stretch.len() < STRETCH;
-        rows.extend(stretch);
-        if last {
-            return Ok(rows);
-        }
+/// A part of the settings of a shard.
+fn settings_from(from: Position) -> Scan {
+    Scan { table: Table::Settings, from, until: Timestamp::NEVER, topic: None, limit: STRETCH, bodies: Bodies::Without }
+}
+
+/// Reads one thing for a shard's owner.
+pub(super) fn read_one(store: &dyn Store, shard: ShardId, tenure: Tenure, want: Want<'_>) -> Result<Found, StoreError> {
+    let mut found = store.read(shard, tenure, &[want])?;
+    Ok(found.pop().expect("a store answers each want"))
+}
+
+/// What a shard is opened from.
+struct Basis {
+    settings: Vec<Row>,
+    tallies: Vec<(Tally, i64)>,
+}
+
+/// All rows of settings of a shard, and its tallies. Almost always that is one read.
+fn read_basis(store: &dyn Store, shard: ShardId, tenure: Tenure) -> Result<Basis, StoreError> {
+    let first = settings_from(Position::START);
+    let mut found = store.read(shard, tenure, &[Want::Scan(&first), Want::Tallies])?;
+    let tallies = found.pop().expect("a store answers each want").tallies();
+    let Page { rows: mut settings, mut next } = found.pop().expect("a store answers each want").span();
+    while let Some(from) = next {
+        let page = read_one(store, shard, tenure, Want::Scan(&settings_from(from)))?.span();
+        settings.extend(page.rows);
+        next = page.next;
     }
+    Ok(Basis { settings, tallies })
 }
 
 /// The settings of topics and queues, in the order of their names.
@@ -81,7 +93,13 @@ pub struct StoredSettings {
 /// Looks at the settings that a shard has stored.
 pub fn settings_of(store: &dyn Store, shard: ShardId) -> Result<StoredSettings, StoreError> {
     let mut settings = StoredSettings::default();
-    let rows = setting_rows(store, shard)?;
+    let mut next = Some(Position::START);
+    let mut rows = Vec::new();
+    while let Some(from) = next {
+        let page = store.scan(shard, &settings_from(from))?;
+        rows.extend(page.rows);
+        next = page.next;
+    }
     for row in rows.iter().filter(|row| row.key.id() != MARK) {
         if !row.key.topic().is_empty() {
             settings.topics.insert(Name::stored(row.key.topic()), TopicSettings::read(&row.state));
@@ -109,32 +127,34 @@ pub enum OpenError {
 }
 
 impl<R> Shard<R> {
-    /// Opens a shard that was claimed under this fence. The first time its note is written, and is
+    /// Opens a shard that was claimed, and is held like this. The first time its note is written, and is
     /// durable when this comes back: whoever opens all shards, the first one first, can never
     /// have tasks in one of them without the first one knowing how many there are.
     pub fn open(
         id: ShardId,
-        fence: Fence,
+        tenure: Tenure,
         config: ShardConfig,
         now: Timestamp,
         store: &dyn Store,
     ) -> Result<Shard<R>, OpenError> {
-        let mut shard = Shard::empty(id, fence, config, now);
-        let (marks, settings): (Vec<Row>, Vec<Row>) =
-            setting_rows(store, id)?.into_iter().partition(|row| row.key.id() == MARK);
+        let mut shard = Shard::empty(id, tenure, config, now);
+        let Basis { settings, tallies } = read_basis(store, id, tenure)?;
+        let (marks, settings): (Vec<Row>, Vec<Row>) = settings.into_iter().partition(|row| row.key.id() == MARK);
         for row in settings {
             shard.restore_setting(&row)?;
         }
         for mark in marks {
             shard.go_on_deleting(&mark);
         }
+        shard.numbers.give_tokens_under(tenure.fence);
         if let Some(note) = shard.catalogue.first_note(&mut shard.numbers) {
             for answer in store.commit(vec![shard.flight.seal(vec![note], Vec::new())])? {
                 answer.map_err(StoreError::from)?;
             }
+            shard.flight.arrived();
         }
         let (mut is_right, mut absent) = (true, Vec::new());
-        for (tally, count) in store.tallies(id)? {
+        for (tally, count) in tallies {
             is_right &= count >= 0;
             let is_known = match tally.kind {
                 TallyKind::DueDay | TallyKind::DueMinute => shard.forecast.restore(&tally, count),
@@ -151,10 +171,10 @@ impl<R> Shard<R> {
         Ok(shard)
     }
 
-    fn empty(id: ShardId, fence: Fence, config: ShardConfig, now: Timestamp) -> Shard<R> {
+    fn empty(id: ShardId, tenure: Tenure, config: ShardConfig, now: Timestamp) -> Shard<R> {
         Shard {
             now,
-            flight: Flight::new(id, fence, now),
+            flight: Flight::new(id, tenure, now),
             numbers: Numbers::new(),
             catalogue: Catalogue::new(config.shards),
             directory: Directory::default(),

@@ -16,6 +16,8 @@ use crate::state::Reason;
 use crate::store::{Key, Position, Row, Table};
 use crate::time::{Millis, Timestamp};
 
+const CAME: &str = "each stretch that was asked for came";
+
 /// What is to happen in the step that is being prepared. While one happens, it collects what is left to the next.
 #[derive(Debug)]
 pub(super) struct Agenda<R> {
@@ -152,11 +154,10 @@ impl<R> Shard<R> {
         let mut on_desk: Vec<Row> = Vec::new();
         if scans.len() + finds.len() > 0 {
             for stretch in self.agenda.stretches() {
-                let rows = match stretch.reading {
-                    Reading::Scan(_) => scans.next(),
-                    Reading::Find(_) => finds.next(),
-                };
-                stretch.rows = rows.expect("each stretch that was asked for came");
+                match stretch.reading {
+                    Reading::Scan(_) => stretch.fill(scans.next().expect(CAME)),
+                    Reading::Find(_) => stretch.fill_by_number(finds.next().expect(CAME)),
+                }
             }
             // What is read ahead or counted is taken from its stretch later; what may be changed has to be on the desk.
             let worked_on = self.agenda.kept.iter().map(|(_, _, stretch)| stretch).chain(&self.agenda.jobs);

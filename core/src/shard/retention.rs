@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use super::Shard;
 use super::desk::Slot;
 use super::stretch::Stretch;
-use crate::store::{Bodies, Position, Row, Scan, Table};
+use crate::store::{Bodies, Position, Scan, Table};
 use crate::time::{Millis, Timestamp};
 
 /// How many rows one cursor reads in one step.
@@ -137,43 +137,42 @@ impl Retention {
 
     fn due(&self, now: Timestamp) -> impl Iterator<Item = (Millis, Scan)> {
         let due = self.cursors.iter().filter(move |(_, cursor)| cursor.wake <= now);
-        due.map(|(period, cursor)| {
-            let scan = Scan {
-                table: self.table,
-                from: cursor.from,
-                until: Timestamp::NEVER,
-                topic: None,
-                limit: SLICE,
-                bodies: Bodies::Without,
-            };
-            (*period, scan)
-        })
+        due.map(|(period, cursor)| (*period, slice(self.table, cursor.from)))
     }
 
-    /// Moves a cursor over the rows that were read and says how many of them are old enough.
+    /// Moves a cursor over what was read and says how many of the rows are old enough.
     /// From `settled` on there may be rows that are not durable yet and were not read, so the
     /// cursor waits there; [`Timestamp::NEVER`] means that there are none.
-    pub fn pass(&mut self, period: Millis, rows: &[Row], now: Timestamp, settled: Timestamp) -> usize {
+    pub fn pass(&mut self, period: Millis, stretch: &Stretch, now: Timestamp, settled: Timestamp) -> usize {
         let makes_room = self.makes_room;
         let cursor = self.cursors.get_mut(&period).expect("a cursor stays while a slice for it is read");
-        let old = |row: &&Row| row.at < settled && (makes_room || row.at.plus(period) <= now);
-        let passed = rows.iter().take_while(old).count();
-        if let Some(last) = passed.checked_sub(1).map(|index| &rows[index]) {
+        let is_old = |at: Timestamp| at < settled && (makes_room || at.plus(period) <= now);
+        let rows = &stretch.rows;
+        let passed = rows.iter().take_while(|row| is_old(row.at)).count();
+        // Where the read stopped, if it did before it came to a row that is too young.
+        let stopped = stretch.next.filter(|_| passed == rows.len());
+        if let Some(stopped) = stopped.filter(|stopped| stopped.at < settled) {
+            cursor.from = stopped;
+        } else if let Some(last) = passed.checked_sub(1).map(|index| &rows[index]) {
             cursor.from = last.position().next();
         }
         // What is not durable yet may come before the next row, if the clock was set back since; and the next row may be
         // the first of both to have been kept long enough.
         let end = |at: Timestamp| Some(at.plus(period)).filter(|end| *end > now).unwrap_or(now.plus(AGAIN));
-        let next = rows.get(passed).map(|row| row.at);
+        let next = rows.get(passed).map(|row| row.at).or(stopped.map(|stopped| stopped.at));
         let ends = next.into_iter().chain(Some(settled).filter(|at| *at < Timestamp::NEVER)).map(end);
-        // A whole slice was old enough: more may be right behind it.
-        let has_more = next.is_none() && rows.len() == SLICE;
+        let has_more = stopped.is_some_and(|stopped| is_old(stopped.at));
         cursor.wake = if has_more { now } else { ends.min().unwrap_or(Timestamp::NEVER) };
-        if makes_room && !rows.is_empty() {
+        if makes_room && !(rows.is_empty() && stopped.is_none()) {
             cursor.wake = now.plus(PACE);
         }
         passed
     }
+}
+
+/// What a cursor reads in one step.
+fn slice(table: Table, from: Position) -> Scan {
+    Scan { table, from, until: Timestamp::NEVER, topic: None, limit: SLICE, bodies: Bodies::Without }
 }
 
 impl<R> Shard<R> {
@@ -182,7 +181,7 @@ impl<R> Shard<R> {
         let settled = self.flight.settled();
         for (table, period, stretch) in kept {
             let retention = if table == Table::History { &mut self.retained.history } else { &mut self.retained.dead };
-            let passed = retention.pass(period, &stretch.rows, self.now, settled);
+            let passed = retention.pass(period, &stretch, self.now, settled);
             for row in &stretch.rows[..passed] {
                 let Some(slot) = self.desk.by_key(&row.key) else { continue };
                 let kept = &self.desk[slot];
@@ -211,7 +210,7 @@ impl<R> Shard<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::Key;
+    use crate::store::{Key, Row};
     use bytes::Bytes;
 
     fn row(at: u64, seq: u64) -> Row {
@@ -226,13 +225,31 @@ mod tests {
         }
     }
 
+    /// All that there is.
+    fn read(rows: &[Row]) -> Stretch {
+        Stretch { rows: rows.to_vec(), ..Stretch::scan(slice(Table::History, Position::START)) }
+    }
+
+    #[test]
+    fn a_read_that_stopped_early_is_gone_on_with_where_it_stopped() {
+        let mut retention = Retention::new(Table::History);
+        retention.add(Millis(100), Timestamp::ZERO);
+        let now = Timestamp::from_millis(150);
+        let stop = |rows: &[Row], next: Row| Stretch { next: Some(next.position()), ..read(rows) };
+        assert_eq!(retention.pass(Millis(100), &stop(&[row(10, 1)], row(20, 2)), now, Timestamp::NEVER), 1);
+        let (_, scan) = retention.due(now).next().unwrap();
+        assert_eq!(scan.from, row(20, 2).position(), "old ones may be right behind");
+        assert_eq!(retention.pass(Millis(100), &stop(&[], row(90, 3)), now, Timestamp::NEVER), 0);
+        assert_eq!(retention.wake(), Timestamp::from_millis(190), "none is older than that");
+    }
+
     #[test]
     fn a_cursor_stops_at_the_first_row_that_is_too_young() {
         let mut retention = Retention::new(Table::History);
         retention.add(Millis(100), Timestamp::ZERO);
         let rows = [row(10, 1), row(20, 2), row(90, 3)];
         let now = Timestamp::from_millis(130);
-        assert_eq!(retention.pass(Millis(100), &rows, now, Timestamp::NEVER), 2);
+        assert_eq!(retention.pass(Millis(100), &read(&rows), now, Timestamp::NEVER), 2);
         assert_eq!(retention.wake(), Timestamp::from_millis(190));
         assert_eq!(retention.due(Timestamp::from_millis(190)).count(), 1);
     }
@@ -242,7 +259,7 @@ mod tests {
         let mut retention = Retention::new(Table::History);
         retention.add(Millis(1), Timestamp::ZERO);
         let now = Timestamp::from_millis(20);
-        assert_eq!(retention.pass(Millis(1), &[row(10, 1)], now, Timestamp::from_millis(10)), 0);
+        assert_eq!(retention.pass(Millis(1), &read(&[row(10, 1)]), now, Timestamp::from_millis(10)), 0);
         assert_eq!(retention.wake(), now.plus(AGAIN));
     }
 
@@ -251,17 +268,21 @@ mod tests {
         let mut retention = Retention::new(Table::History);
         retention.add(Millis(100), Timestamp::ZERO);
         let now = Timestamp::from_millis(30);
-        assert_eq!(retention.pass(Millis(100), &[row(10, 1), row(20, 2)], now, Timestamp::NEVER), 0);
+        assert_eq!(retention.pass(Millis(100), &read(&[row(10, 1), row(20, 2)]), now, Timestamp::NEVER), 0);
         assert_eq!(retention.wake(), Timestamp::from_millis(110));
         retention.give_way(true, now);
         assert_eq!(retention.wake(), now);
         assert!(!retention.takes_rows());
-        assert_eq!(retention.pass(Millis(100), &[row(10, 1), row(20, 2)], now, Timestamp::NEVER), 2);
+        assert_eq!(retention.pass(Millis(100), &read(&[row(10, 1), row(20, 2)]), now, Timestamp::NEVER), 2);
         assert_eq!(retention.wake(), now.plus(PACE));
         retention.give_way(false, now);
         assert!(retention.takes_rows());
-        assert_eq!(retention.pass(Millis(100), &[row(25, 3)], now.plus(PACE), Timestamp::NEVER), 1, "its time is over");
-        assert_eq!(retention.pass(Millis(100), &[row(95, 4)], now.plus(PACE), Timestamp::NEVER), 0);
+        assert_eq!(
+            retention.pass(Millis(100), &read(&[row(25, 3)]), now.plus(PACE), Timestamp::NEVER),
+            1,
+            "its time is over"
+        );
+        assert_eq!(retention.pass(Millis(100), &read(&[row(95, 4)]), now.plus(PACE), Timestamp::NEVER), 0);
     }
 
     #[test]
@@ -278,7 +299,7 @@ mod tests {
         let mut retention = Retention::new(Table::History);
         retention.add(Millis(100), Timestamp::ZERO);
         let now = Timestamp::from_millis(5);
-        retention.pass(Millis(100), &[], now, Timestamp::NEVER);
+        retention.pass(Millis(100), &read(&[]), now, Timestamp::NEVER);
         assert_eq!(retention.wake(), Timestamp::NEVER);
         retention.keep(Millis(100), Position::start_of(now));
         assert_eq!(retention.wake(), Timestamp::from_millis(105));
@@ -289,7 +310,7 @@ mod tests {
         let mut retention = Retention::new(Table::History);
         retention.add(Millis::ZERO, Timestamp::ZERO);
         let now = Timestamp::from_millis(10);
-        assert_eq!(retention.pass(Millis::ZERO, &[row(15, 1)], now, now), 0);
+        assert_eq!(retention.pass(Millis::ZERO, &read(&[row(15, 1)]), now, now), 0);
         assert_eq!(retention.wake(), Timestamp::from_millis(15));
     }
 
@@ -298,7 +319,7 @@ mod tests {
         let mut retention = Retention::new(Table::Dead);
         retention.add(Millis::ZERO, Timestamp::ZERO);
         let now = Timestamp::from_millis(10);
-        assert_eq!(retention.pass(Millis::ZERO, &[row(10, 7)], now, Timestamp::NEVER), 1);
+        assert_eq!(retention.pass(Millis::ZERO, &read(&[row(10, 7)]), now, Timestamp::NEVER), 1);
         retention.keep(Millis::ZERO, row(10, 3).position());
         let (_, scan) = retention.due(now).next().unwrap();
         assert_eq!(scan.from, row(10, 3).position());

@@ -16,7 +16,7 @@ impl<R> Shard<R> {
     ) -> Result<Output<R>, StoreError> {
         let mut needs = self.prepare(now, requests, board);
         while !needs.is_empty() {
-            needs = self.supply(needs.read(store, self.id())?);
+            needs = self.supply(needs.read(store, self.id(), self.tenure())?);
         }
         self.apply(now);
         self.serve(board, now);
@@ -66,11 +66,13 @@ impl<R> Shard<R> {
         let changed = !changes.is_empty() || !tallies.is_empty() || self.catalogue.has_changed();
         if changed {
             self.catalogue.take_changes(&mut self.numbers, self.forecast.horizon(), &mut changes);
-            self.flight.depart(self.now);
         }
         // What is said from memory is true only as long as the shard is ours: the store looks at the
         // fence of a batch that changes nothing, too.
         let batch = (changed || self.draft.says_something()).then(|| self.flight.seal(changes, tallies));
+        if changed {
+            self.flight.depart(self.now);
+        }
         self.desk.trim();
         let wake = self.wake();
         self.draft.take(step, batch, wake)

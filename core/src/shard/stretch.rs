@@ -1,11 +1,14 @@
 //! A part of a table that a step reads and works on.
 
-use crate::store::{Find, Row, Scan, Table};
+use crate::store::{Find, Page, Position, Row, Scan, Table};
+use crate::time::Timestamp;
 
 #[derive(Debug)]
 pub(super) struct Stretch {
     pub reading: Reading,
     pub rows: Vec<Row>,
+    /// Where the next one begins, in its order: of the rows of a group only the numbers count. `None`: this is the last one.
+    pub next: Option<Position>,
 }
 
 /// What a stretch shows.
@@ -17,20 +20,22 @@ pub(super) enum Reading {
 
 impl Stretch {
     pub fn scan(scan: Scan) -> Stretch {
-        Stretch { reading: Reading::Scan(scan), rows: Vec::new() }
+        Stretch { reading: Reading::Scan(scan), rows: Vec::new(), next: None }
     }
 
     pub fn find(find: Find) -> Stretch {
-        Stretch { reading: Reading::Find(find), rows: Vec::new() }
+        Stretch { reading: Reading::Find(find), rows: Vec::new(), next: None }
     }
 
-    /// Whether there is nothing after it.
-    pub fn is_last(&self) -> bool {
-        let limit = match &self.reading {
-            Reading::Scan(scan) => scan.limit,
-            Reading::Find(find) => find.limit,
-        };
-        self.rows.len() < limit
+    /// Takes what was read of a table.
+    pub fn fill(&mut self, page: Page<Position>) {
+        (self.rows, self.next) = (page.rows, page.next);
+    }
+
+    /// Takes what was read of a group.
+    pub fn fill_by_number(&mut self, page: Page<u64>) {
+        let next = page.next.map(|seq| Position { at: Timestamp::ZERO, seq });
+        (self.rows, self.next) = (page.rows, next);
     }
 
     pub fn table(&self) -> Table {

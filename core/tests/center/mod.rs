@@ -5,7 +5,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use punctual_core::store::{Batch, Bodies, Change, Claim, Key, Place, Position, ShardId, Store, Tally};
+use punctual_core::store::{
+    Batch, Bodies, Change, Claim, Fence, Incarnation, Key, Look, Place, Position, ShardId, Store, Tally, Tenure,
+};
 use punctual_core::view::{Kept, Listing, TaskView, Wanted};
 use punctual_core::{
     Answer, Board, Choice, Clock, Command, Delivery, Event, Forward, Lease, Millis, Name, Past, QueueSettings, Reply,
@@ -178,10 +180,9 @@ impl Center {
 
     /// Writes into the store behind the shard's back, and lets the shard be opened anew.
     pub fn write(&mut self, changes: Vec<Change>, tallies: Vec<(Tally, i64)>) {
-        let Claim::Granted(fence) = self.store.claim(SHARD, &name("node"), Millis::from_hours(1)).unwrap() else {
-            panic!("nobody else wants the shard")
-        };
-        let verdicts = self.store.commit(vec![Batch { shard: SHARD, fence, changes, tallies }]).unwrap();
+        let Tenure { fence, serial } = claim(&self.store);
+        let batch = Batch { shard: SHARD, fence, serial: serial + 1, changes, tallies };
+        let verdicts = self.store.commit(vec![batch]).unwrap();
         assert!(verdicts.iter().all(Result::is_ok));
         self.restart();
     }
@@ -329,9 +330,18 @@ impl Center {
     }
 }
 
+/// Claims the shard, whoever has it.
+pub fn claim(store: &MemoryStore) -> Tenure {
+    let who = Incarnation { node: name("node"), number: 1 };
+    let take = |seen| store.claim(&who, &[(SHARD, seen)]).unwrap()[0];
+    let claim = match take(Fence::default()) {
+        Claim::Outrun(current) => take(current),
+        granted => granted,
+    };
+    let Claim::Granted(tenure) = claim else { panic!("nobody else wants the shard: {claim:?}") };
+    tenure
+}
+
 fn open(store: &MemoryStore, config: &ShardConfig, now: Timestamp) -> Shard<u64> {
-    match store.claim(SHARD, &name("node"), Millis::from_hours(1)).unwrap() {
-        Claim::Granted(fence) => Shard::open(SHARD, fence, config.clone(), now, store).unwrap(),
-        held => panic!("{held:?}"),
-    }
+    Shard::open(SHARD, claim(store), config.clone(), now, store).unwrap()
 }

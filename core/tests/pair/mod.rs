@@ -9,7 +9,7 @@ mod translate;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use punctual_core::store::{Batch, Claim, Fence, ShardId, Store};
+use punctual_core::store::{Batch, Claim, Fence, Incarnation, ShardId, Store};
 use punctual_core::{
     Board, Clock, Command, Forward, Lease, Limits, Millis, Name, Output, Reply, Request, Reserve, Shard, ShardConfig,
     Timestamp,
@@ -258,7 +258,9 @@ impl Pair {
     fn step(&mut self, requests: Vec<Request<u64>>) -> Output<u64> {
         let mut needs = self.shard.prepare(self.now, requests, &self.board);
         while !needs.is_empty() {
-            needs = self.shard.supply(needs.read(&*self.store, SHARD).expect("the memory store works"));
+            needs = self
+                .shard
+                .supply(needs.read(&*self.store, SHARD, self.shard.tenure()).expect("the memory store works"));
         }
         self.shard.apply(self.model.hand_over_at);
         self.shard.serve(&mut self.board, self.now);
@@ -386,10 +388,14 @@ fn wild_queues(model: &Model) -> Vec<Name> {
 }
 
 fn open(store: &MemoryStore, config: &ShardConfig, now: Timestamp) -> Shard<u64> {
-    let claim = store.claim(SHARD, &name("node"), Millis::from_hours(1)).expect("the memory store works");
-    let Claim::Granted(fence) = claim else { panic!("nobody else wants the shard") };
-    let _: Fence = fence;
-    Shard::open(SHARD, fence, config.clone(), now, store).expect("the memory store works")
+    let who = Incarnation { node: name("node"), number: 1 };
+    let take = |seen| store.claim(&who, &[(SHARD, seen)]).expect("the memory store works")[0];
+    let claim = match take(Fence::default()) {
+        Claim::Outrun(current) => take(current),
+        granted => granted,
+    };
+    let Claim::Granted(tenure) = claim else { panic!("nobody else wants the shard") };
+    Shard::open(SHARD, tenure, config.clone(), now, store).expect("the memory store works")
 }
 
 impl Room {

@@ -8,9 +8,10 @@ use bytes::Bytes;
 use crc32c::{crc32c, crc32c_append};
 use punctual_almanac::{Almanac, Config, Tending, inspect};
 use punctual_core::store::{
-    Batch, Bodies, Change, Claim, Key, Position, Row, Scan, ShardId, Store, Table, Tally, TallyKind,
+    Batch, Bodies, Change, Claim, Fence, Incarnation, Key, Look, Position, Row, Scan, ShardId, Store, Table, Tally,
+    TallyKind,
 };
-use punctual_core::{Clock, Millis, Name, Timestamp};
+use punctual_core::{Clock, Name, Timestamp};
 use punctual_simulated_disk::SimulatedDisk;
 
 const SHARD: ShardId = ShardId(1);
@@ -40,16 +41,21 @@ fn open(disk: SimulatedDisk, accepts_loss: bool) -> Option<Almanac> {
 static WHOLE: LazyLock<SimulatedDisk> = LazyLock::new(|| {
     let disk = SimulatedDisk::new(1);
     let almanac = open(disk.clone(), false).expect("an empty disk opens");
-    let claim = almanac.claim(SHARD, &Name::stored("fuzzed"), Millis::from_secs(10)).expect("the shard is free");
-    let Claim::Granted(fence) = claim else { panic!("{claim:?}") };
-    let commit = |numbers: std::ops::Range<u64>| {
+    let who = Incarnation { node: Name::stored("fuzzed"), number: 1 };
+    let claims = almanac.claim(&who, &[(SHARD, Fence::default())]).expect("the disk is sound");
+    let [Claim::Granted(tenure)] = claims[..] else { panic!("{claims:?}") };
+    let commit = |serial, numbers: std::ops::Range<u64>| {
         let tallies = vec![(Tally::slot(TallyKind::DueDay, 0), 1)];
         let changes = numbers.map(|number| Change::Insert { row: row(number), replaces: None }).collect();
-        almanac.commit(vec![Batch { shard: SHARD, fence, changes, tallies }]).expect("the disk is sound");
+        let batch = Batch { shard: SHARD, fence: tenure.fence, serial, changes, tallies };
+        assert_eq!(almanac.commit(vec![batch]), Ok(vec![Ok(())]), "the disk is sound");
     };
-    commit(0..4);
+    let put = |seen, value| assert_eq!(almanac.cluster_put("level", seen, value), Ok(Ok(seen + 1)));
+    commit(1, 0..4);
+    put(0, b"1");
     almanac.checkpoint().expect("the disk is sound");
-    commit(4..6);
+    commit(2, 4..6);
+    put(1, b"2");
     drop(almanac);
     disk
 });
@@ -120,6 +126,7 @@ fn read(almanac: &Almanac) {
     _ = almanac.get(SHARD, &keys, Bodies::With);
     _ = almanac.numbered(SHARD, &[1, 2, 3, 4, 5, 6], Bodies::With);
     _ = almanac.tallies(SHARD);
+    _ = almanac.cluster_get("level");
     _ = almanac.checkpoint();
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use punctual_core::store::{Bodies, Key, Row, ShardId, Store, Table};
+use punctual_core::store::{Bodies, Key, Look, Row, ShardId, Table};
 use punctual_core::view::{TaskView, settings_of};
 use punctual_core::{
     Certainty, Choice, Clock, Delivery, Millis, Name, Reserve, ScheduleOutcome, Scheduled, Standing, Task, Timestamp,

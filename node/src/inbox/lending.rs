@@ -82,7 +82,7 @@ impl Inbox {
         let committed = state.committed;
         let running = state.at_rest.take_if(|running| running.plan.sent <= running.plan.settled.max(committed))?;
         let settled = running.plan.settled.max(committed);
-        let (wake, requests) = (running.plan.wake, state.take(running.plan.step));
+        let (wake, requests) = (running.plan.wake, state.take(running.plan.step, running.plan.step_bytes));
         state.has_company = requests.len() > 1;
         let news = state.news(settled);
         Some((BorrowedShard { inbox: self, running: Some(running), wake }, requests, news))

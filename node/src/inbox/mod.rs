@@ -13,7 +13,7 @@ pub(crate) use resting::{Turn, sleep_until};
 
 use std::time::Duration;
 
-use punctual_core::store::Fence;
+use punctual_core::store::{Fence, Tenure};
 use punctual_core::{Millis, Request};
 
 use crate::caller::Caller;
@@ -47,8 +47,10 @@ struct Contents {
     look: bool,
     /// The fence under which the shard runs; word of older ones comes too late.
     fence: Fence,
-    /// When the shard's claim was made or renewed.
+    /// When the shard was claimed, or the node's beat last showed that it still is.
     claimed_at: Instant,
+    /// The shard's latest commit that the store has confirmed, under this fence or another one.
+    confirmed: u64,
     /// The latest step that is durable.
     committed: u64,
     /// The latest step whose answers are out.
@@ -91,14 +93,15 @@ enum Rest {
 }
 
 impl Inbox {
-    /// The inbox of a shard that runs under this fence, claimed at this time.
-    pub fn new(config: &NodeConfig, fence: Fence, claimed_at: Instant) -> Inbox {
+    /// The inbox of a shard that is held like this since this time.
+    pub fn new(config: &NodeConfig, tenure: Tenure, claimed_at: Instant) -> Inbox {
         let state = Contents {
             requests: Vec::new(),
             errands: Vec::new(),
             look: false,
-            fence,
+            fence: tenure.fence,
             claimed_at,
+            confirmed: tenure.serial,
             committed: 0,
             answered: 0,
             late: Vec::new(),
@@ -214,14 +217,22 @@ impl Inbox {
         }
     }
 
-    /// The fence under which the shard runs and when its claim was last renewed, unless it is down.
+    /// The store has confirmed a commit.
+    pub fn confirmed(&self, fence: Fence, serial: u64) {
+        let mut state = lock(&self.state);
+        if state.fence == fence {
+            state.confirmed = serial;
+        }
+    }
+
+    /// The fence under which the shard runs and when it was last seen to be in force, unless the shard is down.
     pub fn claim(&self) -> Option<(Fence, Instant)> {
         let state = lock(&self.state);
         (!matches!(state.intake, Intake::Down(_))).then_some((state.fence, state.claimed_at))
     }
 
-    /// The shard's claim was renewed, at this time or after it.
-    pub fn renewed(&self, fence: Fence, at: Instant) {
+    /// The fence was in force at this time.
+    pub fn seen_in_force(&self, fence: Fence, at: Instant) {
         let mut state = lock(&self.state);
         if state.fence == fence {
             state.claimed_at = at;
@@ -278,11 +289,18 @@ impl Contents {
         self.look || !self.requests.is_empty() || !self.errands.is_empty()
     }
 
-    /// Takes what waits, at most so many requests.
-    fn take(&mut self, most: usize) -> Vec<Request<Caller>> {
+    /// Takes what waits, at most so many requests, and only one if they have more bytes than this.
+    fn take(&mut self, most: usize, bytes: usize) -> Vec<Request<Caller>> {
         self.look = false;
         let mut taken = std::mem::take(&mut self.errands);
-        let most = most.saturating_sub(taken.len()).max(1);
+        let most = most.saturating_sub(taken.len());
+        let mut left = bytes;
+        let fitting = self.requests.iter().take(most).take_while(|request| {
+            let fits = request.command.bytes() <= left;
+            left = left.saturating_sub(request.command.bytes());
+            fits
+        });
+        let most = fitting.count().max(1);
         if self.requests.len() > most {
             let rest = self.requests.split_off(most);
             taken.append(&mut std::mem::replace(&mut self.requests, rest));

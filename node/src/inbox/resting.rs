@@ -3,7 +3,7 @@
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use punctual_core::store::Fence;
+use punctual_core::store::Tenure;
 use punctual_core::{Clock, Request, Timestamp};
 
 use super::{Contents, Inbox, Intake, News, Rest};
@@ -62,11 +62,17 @@ impl Inbox {
         waiting
     }
 
+    /// The shard's latest commit that the store has confirmed so far.
+    pub fn latest_confirmed(&self) -> u64 {
+        lock(&self.state).confirmed
+    }
+
     /// The shard is back, under another fence.
-    pub fn come_up(&self, fence: Fence, claimed_at: Instant) {
+    pub fn come_up(&self, tenure: Tenure, claimed_at: Instant) {
         let mut state = lock(&self.state);
-        state.fence = fence;
+        state.fence = tenure.fence;
         state.claimed_at = claimed_at;
+        state.confirmed = tenure.serial;
         state.committed = 0;
         state.answered = 0;
         state.late.clear();
@@ -110,7 +116,7 @@ impl Contents {
         let settled = plan.settled.max(self.committed);
         let may_step = plan.sent - settled < plan.in_flight;
         if may_step && self.has_work() {
-            return Ok(Turn::Step(self.take(plan.step), self.news(settled)));
+            return Ok(Turn::Step(self.take(plan.step, plan.step_bytes), self.news(settled)));
         }
         if let Intake::Stopping(until) = self.intake {
             if may_step && plan.wake == Timestamp::ZERO && Instant::now() < until {

@@ -55,6 +55,8 @@ pub struct Stats {
     pub commit_changes_buckets: Buckets,
     /// How many commits failed or were refused, in part or wholly.
     pub failed_commits: u64,
+    /// Commits that the store had confirmed and does not have any more.
+    pub lost_commits: u64,
     /// How many stored counts turned out to be wrong and were put right.
     pub counts_mended: u64,
     /// How many steps the shards took that had an outcome.
@@ -132,6 +134,7 @@ struct Measured {
     commit_changes_buckets: Filling,
     happenings: Happenings,
     failed_commits: u64,
+    lost_commits: u64,
     counts_mended: u64,
     steps: u64,
     answers: u64,
@@ -176,11 +179,17 @@ impl Meter {
             commit_changes_buckets: Filling::new(buckets::CHANGES),
             happenings: Happenings::default(),
             failed_commits: 0,
+            lost_commits: 0,
             counts_mended: 0,
             steps: 0,
             answers: 0,
         };
         Meter { started_at: now, state: Mutex::new(state), refusals: Mutex::default() }
+    }
+
+    /// The store does not have so many commits any more that it had confirmed.
+    pub fn lost(&self, commits: u64) {
+        lock(&self.state).lost_commits += commits;
     }
 
     pub fn add(&self, round: &Round) {
@@ -257,6 +266,7 @@ impl Meter {
             commit_time_buckets: state.commit_time_buckets.read(),
             commit_changes_buckets: state.commit_changes_buckets.read(),
             failed_commits: state.failed_commits,
+            lost_commits: state.lost_commits,
             counts_mended: state.counts_mended,
             steps: state.steps,
             answers: state.answers,

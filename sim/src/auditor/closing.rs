@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use punctual_core::store::{Bodies, Key, Position, Row, Scan, ShardId, Store, Table, Tally, TallyKind};
+use punctual_core::store::{Bodies, Key, Look, Position, Row, Scan, ShardId, Store, Table, Tally, TallyKind};
 use punctual_core::{Counts, Millis, Name, Phase, Timestamp, URGENT_PRIORITY};
 
 use super::guess::Shadow;
@@ -62,15 +62,14 @@ fn text(key: &Key) -> String {
 /// All rows of a table.
 fn table(store: &dyn Store, shard: ShardId, table: Table) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
-    loop {
-        let from = rows.last().map_or(Position::START, |row| row.position().next());
+    let mut next = Some(Position::START);
+    while let Some(from) = next {
         let scan = Scan { table, from, until: Timestamp::NEVER, topic: None, limit: 500, bodies: Bodies::With };
         let page = store.scan(shard, &scan).expect("the store is well at the end");
-        if page.is_empty() {
-            return rows;
-        }
-        rows.extend(page);
+        rows.extend(page.rows);
+        next = page.next;
     }
+    rows
 }
 
 fn compare_rows(store: &dyn Store, shard: ShardId, ledger: &Ledger, complain: &mut impl FnMut(Promise, &Key, String)) {

@@ -11,7 +11,7 @@ use super::guess::Shadow;
 use crate::record::{StepRecord, Tag};
 
 /// What one shard holds.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Ledger {
     /// Its tasks, deliveries and dead letters.
     pub rows: BTreeMap<Key, Shadow>,
@@ -57,7 +57,7 @@ impl Deletion {
 }
 
 /// A sweep that is under way.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Sweeping {
     pub sweep: Sweep,
     /// Tasks that it should cancel, that waited when it began, and to which nothing has happened since.

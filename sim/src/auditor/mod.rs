@@ -11,6 +11,7 @@ mod closing;
 mod guess;
 mod ledger;
 mod numbered;
+mod owners;
 mod rules;
 mod standing;
 
@@ -26,6 +27,8 @@ pub use closing::Books;
 use guess::Guess;
 pub use guess::Shadow;
 pub use ledger::Ledger;
+pub use owners::Grant;
+use owners::Granted;
 use rules::Context;
 
 /// The promises of the design, and the books that must agree.
@@ -47,6 +50,8 @@ pub enum Promise {
     AnyTime,
     /// Counts, tallies and forecast agree with the rows.
     BooksAgree,
+    /// Nobody takes a shard from a node whose lease lasts.
+    OwnersInPeace,
     /// Nothing panics and nothing runs in circles.
     KeepsWorking,
 }
@@ -62,6 +67,7 @@ impl fmt::Display for Promise {
             Promise::Bounded => "promise 6, bounded",
             Promise::AnyTime => "promise 7, any time",
             Promise::BooksAgree => "the books agree",
+            Promise::OwnersInPeace => "owners are left in peace",
             Promise::KeepsWorking => "it keeps working",
         })
     }
@@ -82,6 +88,9 @@ pub struct Violation {
 #[derive(Debug, Default)]
 pub struct Auditor {
     ledgers: BTreeMap<ShardId, Ledger>,
+    /// The ledgers as of when the store's copy fell behind.
+    held: BTreeMap<ShardId, Ledger>,
+    granted: Granted,
     violation: Option<Violation>,
     /// What was answered in steps that took effect and was not seen by the client yet.
     answered: BTreeMap<Tag, Reply>,
@@ -286,6 +295,21 @@ impl Auditor {
         if let Some(ledger) = self.ledgers.get_mut(&shard) {
             ledger.sweeps.clear();
         }
+    }
+
+    /// What takes effect from now on may be lost.
+    pub fn hold(&mut self) {
+        self.held = self.ledgers.clone();
+    }
+
+    /// All that has taken effect in a shard since then is lost, and nothing else. Only that tokens of leases were given
+    /// stays true: who got them may still come with them.
+    pub fn go_back(&mut self, shard: ShardId) {
+        let mut held = self.held.get(&shard).cloned().unwrap_or_default();
+        if let Some(lost) = self.ledgers.remove(&shard) {
+            held.tokens = lost.tokens;
+        }
+        self.ledgers.insert(shard, held);
     }
 
     fn count_endings(&mut self, ledger: &Ledger, after: &BTreeMap<Key, Option<Shadow>>) {

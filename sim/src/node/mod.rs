@@ -1,15 +1,17 @@
 //! A node as the real one is built: shards that make steps, one board for waiting consumers, and
 //! outputs that wait for the committer. It has no threads: the world calls it when something came.
 
+mod membership;
 mod step;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use punctual_core::store::{Fence, ShardId};
+use punctual_core::store::{Fence, ShardId, StoreError, Tenure};
 use punctual_core::{Board, Command, Forward, Millis, Name, Request, Reserve, Shard, Timestamp, Trust};
 
 use crate::clock::{EPOCH, Moment, NodeClock, right_time};
 use crate::record::{StepRecord, Tag};
+pub use membership::Membership;
 pub use step::Reads;
 use step::{Next, UnderWay};
 
@@ -26,8 +28,8 @@ const LOOK: Moment = 1_000;
 pub struct SimulatedNode {
     /// Its number.
     pub index: usize,
-    /// Its name.
-    pub name: Name,
+    /// Who it is among others.
+    pub membership: Membership,
     /// Its clock, which belongs to the machine and outlives the process.
     pub clock: NodeClock,
     /// Whether the process runs.
@@ -103,24 +105,22 @@ pub struct Worked {
     pub lost: Vec<Tag>,
     /// Consumers whose time to wait was over.
     pub empty: Vec<Tag>,
-    /// Reads that take so long, of which shard under which fence.
-    pub reads: Vec<(ShardId, Fence, Moment)>,
-    /// Shards that had to be dropped.
-    pub dropped: Vec<ShardId>,
+    /// Reads that take so long, of which shard, held how.
+    pub reads: Vec<(ShardId, Tenure, Moment)>,
+    /// Shards that had to be dropped, how they were held, and why.
+    pub dropped: Vec<(ShardId, Tenure, StoreError)>,
     /// A shard that makes step after step without time passing.
     pub circles: Option<ShardId>,
     /// The steps that were made.
     pub steps: u64,
-    /// Shards that did not know that they had another owner, and panicked over what they read.
-    pub confused: u64,
 }
 
 impl SimulatedNode {
     /// A node that does not run yet.
-    pub fn new(index: usize) -> SimulatedNode {
+    pub fn new(index: usize, name: Name) -> SimulatedNode {
         SimulatedNode {
             index,
-            name: Name::new(format!("node-{index}")).expect("it is visible"),
+            membership: Membership::new(name),
             clock: NodeClock::new(),
             up: false,
             stalled_until: 0,
@@ -144,10 +144,11 @@ impl SimulatedNode {
         }
     }
 
-    /// Starts the process, with nothing in memory.
-    pub fn start(&mut self, moment: Moment) {
+    /// Starts the process, with nothing in memory. The number tells this life from others.
+    pub fn start(&mut self, moment: Moment, number: u64) {
         self.up = true;
         self.life += 1;
+        self.membership.begin(number);
         // Whatever the clock shows when the process starts is believed.
         let shown = self.clock.read(moment);
         self.trust = Trust::new(shown.as_millis() * 1_000, moment * 1_000, self.doubt * 1_000);
@@ -213,11 +214,11 @@ impl SimulatedNode {
     }
 
     /// Takes a shard into its care.
-    pub fn take_seat(&mut self, shard: Shard<Tag>, fence: Fence) {
+    pub fn take_seat(&mut self, shard: Shard<Tag>) {
         let id = shard.id();
         let seat = Seat {
+            fence: shard.tenure().fence,
             shard,
-            fence,
             inbox: Vec::new(),
             wake: Timestamp::ZERO,
             poked: true,
@@ -322,6 +323,9 @@ impl SimulatedNode {
         let late = if record.gives_leases() { self.now(moment).since(record.now) } else { Millis::ZERO };
         if let Some(seat) = self.seats.get_mut(&record.shard) {
             seat.in_flight -= 1;
+            if let Some(batch) = &record.batch {
+                self.membership.confirm(record.shard, batch.serial);
+            }
             seat.poked |= late > Millis::ZERO;
             seat.news.push((record.step, late));
             if seat.step.is_none() || self.interrupts {

@@ -2,15 +2,15 @@
 //! Commits end, clocks are set, others take the shard, requests come, the process dies.
 
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use punctual_chance::Chance;
-use punctual_core::store::{Fence, ShardId, Store, StoreError};
+use punctual_core::store::{Fence, ShardId, Store, StoreError, Tenure};
 use punctual_core::{Board, Command, Fetched, Needs, Output, Reply, Request, Timestamp};
 
 use super::{Item, Seat, SimulatedNode, Worked};
 use crate::clock::{Moment, right_time};
 use crate::record::{StepRecord, Tag};
+use crate::store::FaultyStore;
 
 /// A step that is under way: when it began, and with what.
 pub(super) struct UnderWay {
@@ -28,8 +28,8 @@ pub(super) enum Next {
     Prepare(Vec<Request<Tag>>),
     /// These rows are read at last.
     Read(Needs),
-    /// These rows were read, some time ago.
-    Supply(Result<Fetched, StoreError>),
+    /// These rows were read, some time ago, while the shard was held like this. If it still is, they count.
+    Supply(Tenure, Fetched),
 }
 
 /// How far a step went.
@@ -42,7 +42,7 @@ enum GoneOn {
 /// How rows are read.
 pub struct Reads<'a> {
     /// Where from.
-    pub store: &'a dyn Store,
+    pub store: &'a FaultyStore,
     /// How long a read takes at most.
     pub slowness: Moment,
     /// Draws how long it takes.
@@ -77,32 +77,20 @@ impl SimulatedNode {
         worked: &mut Worked,
     ) {
         let seat = self.seats.get_mut(&shard).expect("it was just there");
-        let going_on = || seat.go_on(next, step.told_time, &mut self.board, moment, reads);
-        let gone_on = catch_unwind(AssertUnwindSafe(going_on)).unwrap_or_else(|panic| {
-            // Whoever lost a shard without knowing reads what the new owner wrote, and its asserts
-            // may notice before its fence does. Nothing was written, so nothing is wrong.
-            let owners = reads.store.owners();
-            let owns = owners.iter().flatten().any(|owner| owner.shard == shard && owner.fence == seat.fence);
-            if owns {
-                resume_unwind(panic);
-            }
-            worked.confused += 1;
-            None
-        });
-        match gone_on {
-            Some(GoneOn::Reading(takes, next)) => {
-                worked.reads.push((shard, seat.fence, takes));
+        match seat.go_on(next, step.told_time, &mut self.board, moment, reads) {
+            Ok(GoneOn::Reading(takes, next)) => {
+                worked.reads.push((shard, seat.shard.tenure(), takes));
                 seat.step = Some((step, next));
             }
-            Some(GoneOn::Done(output)) => {
+            Ok(GoneOn::Done(output)) => {
                 worked.steps += 1;
                 self.end_step(shard, step, output);
             }
-            None => {
+            Err(why) => {
                 worked.steps += 1;
+                worked.dropped.push((shard, seat.shard.tenure(), why));
                 worked.lost.extend(step.told.into_iter().map(|(tag, _)| tag));
                 worked.lost.extend(self.drop_seat(shard));
-                worked.dropped.push(shard);
             }
         }
     }
@@ -142,7 +130,7 @@ impl SimulatedNode {
 }
 
 impl Seat {
-    /// Goes on with a step; `None` if a read fails.
+    /// Goes on with a step, as far as reads let it.
     fn go_on(
         &mut self,
         mut next: Next,
@@ -150,13 +138,17 @@ impl Seat {
         board: &mut Board<Tag>,
         moment: Moment,
         reads: &mut Reads<'_>,
-    ) -> Option<GoneOn> {
-        let id = self.shard.id();
+    ) -> Result<GoneOn, StoreError> {
+        let (id, tenure) = (self.shard.id(), self.shard.tenure());
         loop {
             let needs = match next {
                 Next::Prepare(requests) => self.shard.prepare(told_time, requests, board),
-                Next::Read(needs) => self.shard.supply(needs.read(reads.store, id).ok()?),
-                Next::Supply(fetched) => self.shard.supply(fetched.ok()?),
+                Next::Read(needs) => self.shard.supply(needs.read(reads.store, id, tenure)?),
+                Next::Supply(held, fetched) => {
+                    // The fence is looked at after the rows, and whoever took the shard meanwhile may have written them.
+                    reads.store.read(id, held, &[])?;
+                    self.shard.supply(fetched)
+                }
             };
             if needs.is_empty() {
                 break;
@@ -164,16 +156,16 @@ impl Seat {
             let takes = if reads.slowness > 0 { reads.rng.below(reads.slowness + 1) } else { 0 };
             // The store looks at some instant of that time; what is committed after it is not in what was read.
             next = if takes > 0 && reads.rng.percent(50) {
-                Next::Supply(needs.read(reads.store, id))
+                Next::Supply(tenure, reads.store.read_rows(|store| needs.read(store, id, tenure))?)
             } else {
                 Next::Read(needs)
             };
             if takes > 0 {
-                return Some(GoneOn::Reading(takes, next));
+                return Ok(GoneOn::Reading(takes, next));
             }
         }
         self.shard.apply(told_time);
         self.shard.serve(board, right_time(moment));
-        Some(GoneOn::Done(self.shard.finish()))
+        Ok(GoneOn::Done(self.shard.finish()))
     }
 }

@@ -1,4 +1,4 @@
-//! The almanac as a store: opening and closing it, and what callers ask of it.
+//! An almanac in use: opening and closing it, and what its owner asks of it. `store.rs` has what shards ask.
 
 use std::fmt;
 use std::io;
@@ -6,24 +6,19 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 
-use punctual_core::store::{
-    Batch, Bodies, Claim, Fence, Fenced, Find, FindBack, Hardship, Key, Owner, Position, Room, Row, Scan, ScanBack,
-    ShardId, Store, StoreError, Tally,
-};
-use punctual_core::{Clock, Millis, Name};
+use punctual_core::Clock;
+use punctual_core::store::StoreError;
 use punctual_disk::Disk;
 
 use crate::config::{Config, SyncPolicy, Tending};
 use crate::error::OpenError;
 use crate::lock::lock;
 use crate::open;
-use crate::payload::{write_batch, write_claim};
 use crate::shared::{Shared, Vigil};
-use crate::weight::Weight;
 
 /// The embedded store. It belongs to one process at a time.
 pub struct Almanac {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -49,7 +44,8 @@ pub struct Usage {
 }
 
 impl Almanac {
-    /// Opens the almanac in a directory, or begins one there. The clock tells when leases on shards end.
+    /// Opens the almanac in a directory, or begins one there. The clock tells when
+    /// leases of nodes end, and new fences follow it.
     pub fn open(disk: Arc<dyn Disk>, config: Config, clock: Arc<dyn Clock>) -> Result<Almanac, OpenError> {
         let shared = Arc::new(open::open(disk, config, clock)?);
         shared.look_for_room();
@@ -151,116 +147,5 @@ impl Drop for Almanac {
             _ = journal.mark();
             self.shared.note_reach(journal.reached());
         }
-    }
-}
-
-impl Store for Almanac {
-    fn room(&self) -> Room {
-        if !self.shared.is_troubled.load(Ordering::Relaxed) {
-            return Room::Enough;
-        }
-        if !self.shared.may_grow.load(Ordering::Relaxed) {
-            return Room::None;
-        }
-        Room::under(self.hardship().as_ref())
-    }
-
-    fn hardship(&self) -> Option<Hardship> {
-        if !self.shared.is_troubled.load(Ordering::Relaxed) {
-            return None;
-        }
-        let hardship = lock(&self.shared.hardship).clone();
-        match hardship {
-            Some(Hardship::NoRoom(why)) if !self.shared.may_grow.load(Ordering::Relaxed) => {
-                Some(Hardship::NoRoom(format!("{why}; few deliveries are handed out until there is room again")))
-            }
-            hardship => hardship,
-        }
-    }
-
-    fn claim(&self, shard: ShardId, node: &Name, lease: Millis) -> Result<Claim, StoreError> {
-        let shared = &*self.shared;
-        shared.check()?;
-        // Whatever is left, a shard can be claimed: that takes next to nothing, and nothing works without it.
-        let mut journal = match shared.make_way(|_| Weight::default()) {
-            Ok(journal) => journal,
-            Err(poisoned @ StoreError::Poisoned(_)) => return Err(poisoned),
-            Err(_) => lock(&shared.journal),
-        };
-        let claim = lock(&shared.holdings).ownership.claim(shard, node, lease, shared.clock.now());
-        if let Claim::Granted(fence) = claim {
-            shared.record(&mut journal, |to| write_claim(shard, fence, to))?;
-            // Whoever was granted a fence relies on it that no later one is the same.
-            journal.sync().map_err(|error| shared.poison(format!("the journal could not be synced: {error}")))?;
-            shared.note_reach_lightly(journal.reached());
-        }
-        Ok(claim)
-    }
-
-    fn renew(&self, shard: ShardId, fence: Fence, lease: Millis) -> Result<(), StoreError> {
-        self.shared.check()?;
-        Ok(lock(&self.shared.holdings).ownership.renew(shard, fence, lease, self.shared.clock.now())?)
-    }
-
-    fn release(&self, shard: ShardId, fence: Fence) -> Result<(), StoreError> {
-        self.shared.check()?;
-        Ok(lock(&self.shared.holdings).ownership.release(shard, fence)?)
-    }
-
-    fn owners(&self) -> Result<Vec<Owner>, StoreError> {
-        self.shared.check()?;
-        Ok(lock(&self.shared.holdings).ownership.owners())
-    }
-
-    fn get(&self, shard: ShardId, keys: &[Key], bodies: Bodies) -> Result<Vec<Option<Row>>, StoreError> {
-        self.shared.reader()?.get(shard, keys, bodies)
-    }
-
-    fn fetch(&self, shard: ShardId, positions: &[Position], bodies: Bodies) -> Result<Vec<Option<Row>>, StoreError> {
-        self.shared.reader()?.fetch(shard, positions, bodies)
-    }
-
-    fn numbered(&self, shard: ShardId, numbers: &[u64], bodies: Bodies) -> Result<Vec<Option<Row>>, StoreError> {
-        self.shared.reader()?.numbered(shard, numbers, bodies)
-    }
-
-    fn scan(&self, shard: ShardId, scan: &Scan) -> Result<Vec<Row>, StoreError> {
-        self.shared.reader()?.scan(shard, scan)
-    }
-
-    fn find(&self, shard: ShardId, find: &Find) -> Result<Vec<Row>, StoreError> {
-        self.shared.reader()?.find(shard, find)
-    }
-
-    fn scan_back(&self, shard: ShardId, back: &ScanBack) -> Result<Vec<Row>, StoreError> {
-        self.shared.reader()?.scan_back(shard, back)
-    }
-
-    fn find_back(&self, shard: ShardId, back: &FindBack) -> Result<Vec<Row>, StoreError> {
-        self.shared.reader()?.find_back(shard, back)
-    }
-
-    fn tallies(&self, shard: ShardId) -> Result<Vec<(Tally, i64)>, StoreError> {
-        self.shared.check()?;
-        Ok(lock(&self.shared.holdings).tallies(shard))
-    }
-
-    fn commit(&self, batches: Vec<Batch>) -> Result<Vec<Result<(), Fenced>>, StoreError> {
-        let shared = &*self.shared;
-        shared.hold_back()?;
-        let mut journal = shared.make_way(|holdings| holdings.weigh(&batches, &shared.blocks))?;
-        shared.check()?;
-        let verdicts: Vec<Result<(), Fenced>> = {
-            let holdings = lock(&shared.holdings);
-            batches.iter().map(|batch| holdings.ownership.admit(batch.shard, batch.fence)).collect()
-        };
-        let says_something = |batch: &Batch| !batch.changes.is_empty() || !batch.tallies.is_empty();
-        let admitted = || batches.iter().zip(&verdicts).filter(|(_, verdict)| verdict.is_ok()).map(|(batch, _)| batch);
-        if admitted().any(says_something) {
-            let verified = lock(&shared.holdings).verify(admitted(), &shared.blocks);
-            verified.map_err(|error| shared.verify_failed(error))?;
-            shared.record(&mut journal, |to| admitted().for_each(|batch| write_batch(batch, to)))?;
-        }
-        Ok(verdicts)
     }
 }

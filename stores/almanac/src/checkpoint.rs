@@ -66,6 +66,7 @@ impl Shared {
             runs: Vec::new(),
             fences: holdings.fences.iter().map(|(shard, fence)| (*shard, *fence)).collect(),
             tallies: Arc::clone(&holdings.tallies),
+            entries: holdings.entries.clone().into_iter().collect(),
             has_reach: self.has_reach(),
         };
         let plan = Plan { rows, runs, full_size: self.config.recent() as u64, carries: true };

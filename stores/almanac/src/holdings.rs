@@ -6,11 +6,11 @@
 //! A row stands in exactly one of them. Changes come as the payloads of the journal's records, the
 //! same way when they are committed and when the journal is replayed.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use foldhash::fast::FixedState;
-use punctual_core::store::{Batch, Change, Fence, Ownership, Place, Position, ShardId, Table, Tally};
+use bytes::Bytes;
+use punctual_core::store::{Entry, Fence, Members, Position, ShardId, Table, Tally};
 
 use crate::address::Address;
 use crate::blocks::Blocks;
@@ -32,7 +32,10 @@ pub(crate) struct Holdings {
     pub tallies: Arc<Tallies>,
     /// The highest fence that was ever granted for each shard, as the journal knows it.
     pub fences: BTreeMap<ShardId, Fence>,
-    pub ownership: Ownership,
+    /// The entries of the cluster, as the journal knows them.
+    pub entries: BTreeMap<String, Entry>,
+    /// Who is there and owns what; empty until the journal was read.
+    pub members: Members,
 }
 
 /// Where a row stands.
@@ -68,7 +71,8 @@ impl Holdings {
             shelf,
             tallies: Arc::clone(&manifest.tallies),
             fences: manifest.fences.iter().copied().collect(),
-            ownership: Ownership::default(),
+            entries: manifest.entries.iter().cloned().collect(),
+            members: Members::default(),
         }
     }
 
@@ -77,6 +81,10 @@ impl Holdings {
         payload::read(payload, |event| match event {
             Statement::Claim(shard, fence) => {
                 self.fences.insert(shard, fence);
+                Ok(())
+            }
+            Statement::Entry(key, revision, value) => {
+                self.enter(key, revision, value);
                 Ok(())
             }
             Statement::Insert(shard, row) => {
@@ -97,56 +105,9 @@ impl Holdings {
         })
     }
 
-    /// Makes sure, before anything is written, that each change finds the row it names: a record that
-    /// cannot be applied would keep the almanac from being opened. It also lets the processor wait for
-    /// many cold rows at a time, and applying finds them warm.
-    pub fn verify<'b>(&self, batches: impl Iterator<Item = &'b Batch>, blocks: &Blocks) -> Result<(), ApplyError> {
-        // Rows that an earlier batch of the same commit changes stand somewhere else by the time of a later one.
-        let mut changed: HashSet<u64, FixedState> = HashSet::default();
-        let mut batches = batches.peekable();
-        while let Some(batch) = batches.next() {
-            let is_last = batches.peek().is_none();
-            let mut own = Vec::new();
-            for change in &batch.changes {
-                let (key, table, place) = match change {
-                    Change::Insert { row, replaces } => (&row.key, row.table, replaces.as_ref()),
-                    Change::Update { place, table, .. } => (&place.key, *table, Some(place)),
-                    Change::Remove { place } => (&place.key, place.table, Some(place)),
-                };
-                let key = KeyText::of(key);
-                let hash = key.hash(batch.shard, table);
-                if !changed.contains(&hash) {
-                    self.verify_place(batch.shard, hash, key, table, place, blocks)?;
-                }
-                if !is_last {
-                    own.push(hash);
-                }
-            }
-            changed.extend(own);
-        }
-        Ok(())
-    }
-
-    fn verify_place(
-        &self,
-        shard: ShardId,
-        hash: u64,
-        key: KeyText<'_>,
-        table: Table,
-        place: Option<&Place>,
-        blocks: &Blocks,
-    ) -> Result<(), ApplyError> {
-        if let Some(place) = place {
-            return self.locate(shard, hash, key, (place.table, place.position), blocks).map(|_| ());
-        }
-        match self.find_recent(hash, key, shard, table) {
-            None => Ok(()),
-            Some(stand) => {
-                let key = String::from_utf8_lossy(key.text).into_owned();
-                let there = self.recent_row(stand).0.position();
-                Err(ApplyError::Astray(format!("{shard:?} has a row {key:?} already, at {there:?}")))
-            }
-        }
+    /// An entry of the cluster is as the journal says from now on.
+    pub fn enter(&mut self, key: &str, revision: u64, value: &[u8]) {
+        self.entries.insert(key.to_owned(), Entry { revision, value: Bytes::copy_from_slice(value) });
     }
 
     /// Puts a frozen layer back: what is left of it becomes recent again, together with what came since.
@@ -282,7 +243,7 @@ impl Holdings {
     }
 }
 
-fn astray(shard: ShardId, key: KeyText<'_>, table: Table, position: Position) -> ApplyError {
+pub(crate) fn astray(shard: ShardId, key: KeyText<'_>, table: Table, position: Position) -> ApplyError {
     let key = String::from_utf8_lossy(key.text).into_owned();
     ApplyError::Astray(format!("{shard:?} has no row {key:?} at {position:?} in {table:?}, though a change says so"))
 }

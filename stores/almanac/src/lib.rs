@@ -24,6 +24,7 @@
 //! ```
 
 mod address;
+mod admission;
 mod adopt;
 mod almanac;
 mod backup;
@@ -50,6 +51,7 @@ mod run;
 mod setback;
 mod shared;
 mod shelf;
+mod store;
 mod weight;
 
 pub use punctual_disk::{Directory, Disk, File, ReadOnlyDirectory};

@@ -8,6 +8,8 @@
 //!                                                                  u32 length of the deaths, deaths
 //!                                          u32  fences, then each:  u16 shard  u64 fence
 //!                                          u32  tallies, then each: u16 shard, tally as in the journal
+//!                                          u32  entries of the cluster, each as in the journal
+//!                                          u8   1 if it is noted how far the journal reaches
 //! ```
 //! The deaths are a Roaring bitmap in its portable form, of the row's ordinals within the run. It is
 //! written as `manifest.new` and renamed when it is whole: there is always one manifest.
@@ -16,13 +18,13 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
-use bytes::Buf;
-use punctual_core::store::{Fence, ShardId, Tally};
+use bytes::{Buf, Bytes};
+use punctual_core::store::{Entry, Fence, ShardId, Tally};
 use punctual_disk::Disk;
 use roaring::RoaringBitmap;
 
 use crate::error::{Damage, OpenError};
-use crate::payload::{read_counter, read_tally, write_tally};
+use crate::payload::{read_counter, read_entry, read_tally, write_entry_itself, write_tally};
 
 /// The manifest's file, and the one that is to become it.
 pub(crate) const NAME: &str = "manifest";
@@ -31,8 +33,9 @@ pub(crate) const NEW: &str = "manifest.new";
 const MAGIC: &[u8; 8] = b"PUNCMANI";
 const HEAD: usize = 24;
 
-/// The newest version that can be read. One of version 2 vouches for it that how far the journal reaches is noted.
-const VERSION: u32 = 2;
+/// The newest version that can be read, and the one that is written. Before version 3 there were no entries of the
+/// cluster; that it is noted how far the journal reaches was said by the version alone: 1 for no, 2 for yes.
+const VERSION: u32 = 3;
 
 pub(crate) type Tallies = BTreeMap<(ShardId, Tally), i64>;
 
@@ -47,6 +50,8 @@ pub(crate) struct Manifest {
     pub runs: Vec<RunEntry>,
     pub fences: Vec<(ShardId, Fence)>,
     pub tallies: Arc<Tallies>,
+    /// The entries of the cluster, in the order of their keys.
+    pub entries: Vec<(String, Entry)>,
     /// Whether there is a note of how far the journal reaches.
     pub has_reach: bool,
 }
@@ -121,11 +126,10 @@ impl Manifest {
             return Err(damage(12, "the checksum does not match").into());
         };
         let unclear = || damage(HEAD as u64, "the checksum is correct, but the content is not valid");
-        let content = Manifest::read_content(&whole[8..]).ok_or_else(unclear)?;
-        Ok(Manifest { has_reach: version >= 2, ..content })
+        Ok(Manifest::read_content(&whole[8..], version).ok_or_else(unclear)?)
     }
 
-    fn read_content(mut from: &[u8]) -> Option<Manifest> {
+    fn read_content(mut from: &[u8], version: u32) -> Option<Manifest> {
         let mut manifest = Manifest {
             sequence: read_counter(&mut from)?,
             first_segment: read_counter(&mut from)?,
@@ -149,6 +153,19 @@ impl Manifest {
             tallies.insert((shard, tally), count);
         }
         manifest.tallies = Arc::new(tallies);
+        if version < 3 {
+            manifest.has_reach = version == 2;
+            return from.is_empty().then_some(manifest);
+        }
+        for _ in 0..from.try_get_u32_le().ok()? {
+            let (key, revision, value) = read_entry(&mut from)?;
+            manifest.entries.push((key.to_owned(), Entry { revision, value: Bytes::copy_from_slice(value) }));
+        }
+        manifest.has_reach = match from.try_get_u8().ok()? {
+            0 => false,
+            1 => true,
+            _ => return None,
+        };
         from.is_empty().then_some(manifest)
     }
 
@@ -175,8 +192,13 @@ impl Manifest {
             to.extend_from_slice(&shard.0.to_le_bytes());
             write_tally(tally, *count, &mut to);
         }
+        to.extend_from_slice(&(self.entries.len() as u32).to_le_bytes());
+        for (key, Entry { revision, value }) in &self.entries {
+            write_entry_itself(key, *revision, value, &mut to);
+        }
+        to.push(u8::from(self.has_reach));
         to[..8].copy_from_slice(MAGIC);
-        to[8..12].copy_from_slice(&if self.has_reach { VERSION } else { 1 }.to_le_bytes());
+        to[8..12].copy_from_slice(&VERSION.to_le_bytes());
         let length = (to.len() - HEAD) as u64;
         to[16..24].copy_from_slice(&length.to_le_bytes());
         let checksum = crc32c::crc32c(&to[16..]);
@@ -201,6 +223,7 @@ mod tests {
             runs: vec![RunEntry { number: 8, rows: 10_000, bytes: 1 << 33, deaths }],
             fences: vec![(ShardId(2), Fence(5))],
             tallies: Arc::new(Tallies::from([((ShardId(2), tally), 12)])),
+            entries: vec![("level".to_owned(), Entry { revision: 3, value: Bytes::from_static(b"7") })],
             has_reach: true,
         }
     }
@@ -209,6 +232,8 @@ mod tests {
     fn a_manifest_comes_back_as_it_was_stored() {
         assert_eq!(Manifest::read(&manifest().write()).unwrap(), manifest());
         assert_eq!(Manifest::read(&Manifest::default().write()).unwrap(), Manifest::default());
+        let without_reach = Manifest { has_reach: false, ..manifest() };
+        assert_eq!(Manifest::read(&without_reach.write()).unwrap(), without_reach);
     }
 
     #[test]
@@ -228,6 +253,7 @@ mod tests {
             Manifest { first_segment: 1 << 63, ..manifest() },
             Manifest { next_run: u64::MAX, ..manifest() },
             Manifest { fences: vec![(ShardId(0), Fence(u64::MAX))], ..manifest() },
+            Manifest { entries: vec![(String::new(), Entry { revision: 1 << 63, value: Bytes::new() })], ..manifest() },
         ] {
             assert!(matches!(Manifest::read(&counted.write()), Err(OpenError::Damaged(_))), "{counted:?}");
         }
@@ -236,7 +262,7 @@ mod tests {
     #[test]
     fn a_newer_manifest_is_refused_by_its_version() {
         let mut bytes = manifest().write();
-        bytes[8] = 3;
-        assert!(matches!(Manifest::read(&bytes), Err(OpenError::Newer { found: 3, known: 2, .. })));
+        bytes[8] = 4;
+        assert!(matches!(Manifest::read(&bytes), Err(OpenError::Newer { found: 4, known: 3, .. })));
     }
 }

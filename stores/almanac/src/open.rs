@@ -8,7 +8,7 @@ use std::sync::{Condvar, Mutex, OnceLock};
 use std::time::Duration;
 
 use punctual_core::Clock;
-use punctual_core::store::Ownership;
+use punctual_core::store::Members;
 use punctual_disk::Disk;
 use roaring::RoaringBitmap;
 
@@ -208,7 +208,7 @@ fn restore(
     // One that is broken may have been free: then nothing is lost with it.
     losses.extend(broken.map(|damage| format!("{}: {}; the file is removed", damage.file, damage.what)));
     replay.remove_unusable(&**disk)?;
-    holdings.ownership = Ownership::resume(holdings.fences.clone());
+    holdings.members = Members::resume(holdings.fences.clone(), holdings.entries.clone());
     let mut journal = replay.into_journal(Arc::clone(disk), config.segment, ended.last);
     // A retelling that was cut short leaves segments behind that say nothing, and the next one needs their room.
     let said = counted.max(reached.map_or(0, |reached| reached.sequence));

@@ -1,10 +1,12 @@
-//! What a record of the journal says: the changes of a commit, or that a shard was claimed.
+//! What a record of the journal says: the changes of a commit, that shards were claimed, or what the cluster shares.
 //!
 //! ```text
 //! payload:  entry …
 //! entry:    u8 1  u16 shard  u32 changes  u32 tallies  change …  tally …      a batch
 //!           u8 2  u16 shard  u64 fence                                        a claim
 //!           u8 3  u64 sequence                                                a retelling
+//!           u8 4  u32 length of the key  u32 length of the value
+//!                 u64 revision  key  value                                    an entry of the cluster
 //!           nothing at all: a mark, which says only that all before it was synced
 //! change:   u8 1  row                                insert
 //!           u8 2  place  row                         insert, in the place of another
@@ -26,6 +28,7 @@ use crate::row::{Parts, StoredRow, instant, table};
 const BATCH: u8 = 1;
 const CLAIM: u8 = 2;
 const RETELLING: u8 = 3;
+const ENTRY: u8 = 4;
 
 const INSERT: u8 = 1;
 const REPLACE: u8 = 2;
@@ -47,6 +50,27 @@ pub(crate) fn write_claim(shard: ShardId, fence: Fence, to: &mut Vec<u8>) {
     to.push(CLAIM);
     to.extend_from_slice(&shard.0.to_le_bytes());
     to.extend_from_slice(&fence.0.to_le_bytes());
+}
+
+/// Appends that an entry of the cluster was written.
+pub(crate) fn write_entry(key: &str, revision: u64, value: &[u8], to: &mut Vec<u8>) {
+    to.push(ENTRY);
+    write_entry_itself(key, revision, value, to);
+}
+
+/// Appends an entry of the cluster.
+pub(crate) fn write_entry_itself(key: &str, revision: u64, value: &[u8], to: &mut Vec<u8>) {
+    for length in [key.len(), value.len()] {
+        to.extend_from_slice(&(length as u32).to_le_bytes());
+    }
+    to.extend_from_slice(&revision.to_le_bytes());
+    to.extend_from_slice(key.as_bytes());
+    to.extend_from_slice(value);
+}
+
+/// How long an entry of the cluster is in a record.
+pub(crate) fn entry_length(key: &str, value: &[u8]) -> u64 {
+    (1 + 4 + 4 + 8 + key.len() + value.len()) as u64
 }
 
 /// Appends that what follows says again what the journal said up to a sequence.
@@ -133,6 +157,8 @@ pub(crate) struct Malformed;
 /// What an entry says, one thing after the other.
 pub(crate) enum Statement<'a> {
     Claim(ShardId, Fence),
+    /// An entry of the cluster: its key, its revision, and what it says.
+    Entry(&'a str, u64, &'a [u8]),
     Insert(ShardId, StoredRow<'a>),
     /// A row that goes, and the one that comes in its place.
     Replace(ShardId, StoredRow<'a>, StoredRow<'a>),
@@ -150,6 +176,11 @@ pub(crate) fn read<'a, E: From<Malformed>>(
     while let Ok(kind) = payload.try_get_u8() {
         if kind == RETELLING {
             payload.try_get_u64_le().map_err(|_| Malformed)?;
+            continue;
+        }
+        if kind == ENTRY {
+            let (key, revision, value) = read_entry(&mut payload).ok_or(Malformed)?;
+            each(Statement::Entry(key, revision, value))?;
             continue;
         }
         let shard = ShardId(payload.try_get_u16_le().map_err(|_| Malformed)?);
@@ -196,10 +227,20 @@ fn read_row<'a>(from: &mut &'a [u8]) -> Option<StoredRow<'a>> {
     Some(row)
 }
 
-/// Takes a number that counts up by one from the beginning of an almanac. None ever comes near the end of 64 bits, so what
+/// Takes a number that only rises, by one at a time or with the clock. None ever comes near the end of 64 bits, so what
 /// does was not written by us, and adding to a counter that was read cannot overflow.
 pub(crate) fn read_counter(from: &mut &[u8]) -> Option<u64> {
     from.try_get_u64_le().ok().filter(|number| *number < 1 << 63)
+}
+
+/// Takes an entry of the cluster: its key, its revision, and what it says.
+pub(crate) fn read_entry<'a>(from: &mut &'a [u8]) -> Option<(&'a str, u64, &'a [u8])> {
+    let (key, value) = (from.try_get_u32_le().ok()? as usize, from.try_get_u32_le().ok()? as usize);
+    let revision = read_counter(from)?;
+    let (text, rest) = from.split_at_checked(key)?;
+    let (value, rest) = rest.split_at_checked(value)?;
+    *from = rest;
+    Some((std::str::from_utf8(text).ok()?, revision, value))
 }
 
 /// Takes a tally with its number.

@@ -71,13 +71,14 @@ impl Shared {
         self.check()?;
         // A frozen layer would have to stay as it is, and its rows are among those to be told.
         self.abandon_checkpoint(keeper);
-        let (rows, runs, fences, tallies) = {
+        let (rows, runs, fences, entries, tallies) = {
             let mut holdings = lock(&self.holdings);
             holdings.thaw();
             self.recent_bytes.store(holdings.active.bytes(), Ordering::Relaxed);
             let runs = holdings.shelf.as_it_is();
             let fences = holdings.fences.iter().map(|(shard, fence)| (*shard, *fence)).collect();
-            (Arc::clone(holdings.active.rows()), runs, fences, Arc::clone(&holdings.tallies))
+            let entries = holdings.entries.clone().into_iter().collect();
+            (Arc::clone(holdings.active.rows()), runs, fences, entries, Arc::clone(&holdings.tallies))
         };
         let slots = in_order(&rows);
         let taken = segments_taken(&rows, &slots, &self.config);
@@ -106,6 +107,7 @@ impl Shared {
             runs: runs.iter().map(|(_, shelved)| shelved.entry()).collect(),
             fences,
             tallies: Arc::new(tallies),
+            entries,
             has_reach: self.has_reach(),
         };
         if let Err(setback) = self.replace_manifest(&manifest, || journal.give_up_free()) {

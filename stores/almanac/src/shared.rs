@@ -144,8 +144,13 @@ impl Shared {
         Ok(Reader { holdings: &self.holdings, blocks: &self.blocks })
     }
 
-    /// Writes a record, makes it durable and applies it.
-    pub fn record(&self, journal: &mut Journal, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), StoreError> {
+    /// Writes a record, makes it durable and applies it; `applied` is what else changes in the same moment.
+    pub fn record(
+        &self,
+        journal: &mut Journal,
+        write: impl FnOnce(&mut Vec<u8>),
+        applied: impl FnOnce(&mut Holdings),
+    ) -> Result<(), StoreError> {
         let _vigil = Vigil(self);
         let kept = self.kept();
         journal.append(kept, write).map_err(|error| self.append_failed(error))?;
@@ -166,6 +171,7 @@ impl Shared {
         }
         let mut holdings = lock(&self.holdings);
         holdings.apply(journal.payload(), &self.blocks).map_err(|error| self.apply_failed(error))?;
+        applied(&mut holdings);
         self.recent_bytes.store(holdings.active.bytes(), Ordering::Relaxed);
         self.to_tell.store(holdings.to_tell(), Ordering::Relaxed);
         let is_frozen = holdings.frozen.is_some();
@@ -176,16 +182,6 @@ impl Shared {
             self.wake_keeper();
         }
         Ok(())
-    }
-
-    /// Nothing is written yet, so a caller whose memory is not what the store has can begin anew from that.
-    pub fn verify_failed(&self, error: ApplyError) -> StoreError {
-        match error {
-            ApplyError::Astray(what) => StoreError::Unavailable(format!(
-                "the caller broke the store's contract, and nothing was written: {what}"
-            )),
-            error => self.apply_failed(error),
-        }
     }
 
     /// Whether the keeper is to see to free segments before its next round.

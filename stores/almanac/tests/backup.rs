@@ -11,10 +11,10 @@ use std::thread;
 
 use punctual_almanac::inspect::check;
 use punctual_almanac::{Almanac, Config, Directory, OpenError, ReadOnlyDirectory, Tending, backup};
-use punctual_core::store::{Batch, Bodies, Change, Claim, Fence, Key, Row, ShardId, Store, Table};
-use punctual_core::{Millis, Name, Timestamp};
+use punctual_core::Timestamp;
+use punctual_core::store::{Bodies, Change, Key, Look, Row, ShardId, Store, Table, Tenure};
 
-use stage::ManualClock;
+use stage::{ManualClock, claim, commit};
 
 const SHARD: ShardId = ShardId(0);
 
@@ -22,11 +22,11 @@ fn config() -> Config {
     Config { memory: 1 << 20, segment: 64 << 10, journal: 256 << 10, reserve: 64 << 10, ..Config::default() }
 }
 
-fn open(directory: &Path, config: Config) -> (Almanac, Fence) {
+fn open(directory: &Path, config: Config) -> (Almanac, Tenure) {
     let disk = Arc::new(Directory::open(directory).unwrap());
     let almanac = Almanac::open(disk, config, Arc::new(ManualClock::default())).unwrap();
-    let Claim::Granted(fence) = almanac.claim(SHARD, &Name::new("a").unwrap(), Millis(1)).unwrap() else { panic!() };
-    (almanac, fence)
+    let tenure = claim(&almanac, SHARD).unwrap();
+    (almanac, tenure)
 }
 
 fn row(number: u64) -> Row {
@@ -35,9 +35,12 @@ fn row(number: u64) -> Row {
     Row { table: Table::Live, key, seq: number + 1, at, group: None, state: "state".into(), body: body.into() }
 }
 
-fn commit(almanac: &Almanac, fence: Fence, change: Change) {
-    almanac.commit(vec![Batch { shard: SHARD, fence, changes: vec![change], tallies: Vec::new() }]).unwrap()[0]
-        .unwrap();
+fn insert(almanac: &Almanac, tenure: &mut Tenure, number: u64) {
+    commit(almanac, SHARD, tenure, vec![Change::Insert { row: row(number), replaces: None }]);
+}
+
+fn remove(almanac: &Almanac, tenure: &mut Tenure, number: u64) {
+    commit(almanac, SHARD, tenure, vec![Change::Remove { place: row(number).place() }]);
 }
 
 /// How many rows there are from the first on, each as it was stored.
@@ -54,12 +57,12 @@ fn count(almanac: &Almanac) -> u64 {
 fn a_backup_taken_while_it_is_written_to_has_all_that_was_confirmed_before() {
     let directory = tempfile::tempdir().unwrap();
     let live = directory.path().join("live");
-    let (almanac, fence) = open(&live, config());
+    let (almanac, mut tenure) = open(&live, config());
     let (confirmed, stop) = (AtomicU64::new(0), AtomicBool::new(false));
     thread::scope(|scope| {
         scope.spawn(|| {
             for number in 0.. {
-                commit(&almanac, fence, Change::Insert { row: row(number), replaces: None });
+                insert(&almanac, &mut tenure, number);
                 confirmed.store(number + 1, Ordering::SeqCst);
                 if stop.load(Ordering::SeqCst) {
                     return;
@@ -90,18 +93,24 @@ fn a_backup_taken_while_it_is_written_to_has_all_that_was_confirmed_before() {
 fn neither_the_backup_nor_what_it_was_made_of_can_spoil_the_other() {
     let directory = tempfile::tempdir().unwrap();
     let (live, to) = (directory.path().join("live"), directory.path().join("backup"));
-    let (almanac, fence) = open(&live, Config { tending: Tending::Manual, ..config() });
-    (0..1_000).for_each(|number| commit(&almanac, fence, Change::Insert { row: row(number), replaces: None }));
+    let (almanac, mut tenure) = open(&live, Config { tending: Tending::Manual, ..config() });
+    (0..1_000).for_each(|number| insert(&almanac, &mut tenure, number));
+    assert_eq!(almanac.cluster_put("level", 0, b"7"), Ok(Ok(1)));
     almanac.checkpoint().unwrap();
+    assert_eq!(almanac.cluster_put("secret", 0, b"only in the journal"), Ok(Ok(1)));
     assert!(backup(&live, &to).unwrap().linked > 0);
+    assert_eq!(almanac.cluster_put("level", 1, b"8"), Ok(Ok(2)));
     // The room of dead rows would be given back now.
-    (0..600).for_each(|number| commit(&almanac, fence, Change::Remove { place: row(number).place() }));
+    (0..600).for_each(|number| remove(&almanac, &mut tenure, number));
     almanac.checkpoint().unwrap();
     let report = check(&ReadOnlyDirectory::open(&to).unwrap(), &mut |_| ()).unwrap();
     assert!(report.is_clean(), "{report}");
-    let (copy, fence_of_copy) = open(&to, Config { tending: Tending::Manual, ..config() });
+    let (copy, mut tenure_of_copy) = open(&to, Config { tending: Tending::Manual, ..config() });
     assert_eq!(count(&copy), 1_000);
-    (600..900).for_each(|number| commit(&copy, fence_of_copy, Change::Remove { place: row(number).place() }));
+    let entry = |key| copy.cluster_get(key).unwrap().map(|entry| entry.value);
+    assert_eq!(entry("level").as_deref(), Some(&b"7"[..]));
+    assert_eq!(entry("secret").as_deref(), Some(&b"only in the journal"[..]));
+    (600..900).for_each(|number| remove(&copy, &mut tenure_of_copy, number));
     copy.checkpoint().unwrap();
     drop((almanac, copy));
     let report = check(&ReadOnlyDirectory::open(&live).unwrap(), &mut |_| ()).unwrap();

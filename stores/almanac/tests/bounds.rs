@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use punctual_almanac::{Almanac, Config, SyncPolicy, Tending};
 use punctual_chance::Chance;
-use punctual_core::store::{Batch, Bodies, Change, Claim, Fence, Key, Position, Row, Scan, ShardId, Store, Table};
-use punctual_core::{Millis, Name, Timestamp};
+use punctual_core::Timestamp;
+use punctual_core::store::{Bodies, Change, Key, Look, Position, Row, Scan, ShardId, Table, Tenure};
 use punctual_simulated_disk::SimulatedDisk;
 
-use stage::ManualClock;
+use stage::{ManualClock, claim, commit};
 
 const SHARD: ShardId = ShardId(0);
 
@@ -21,10 +21,10 @@ fn config() -> Config {
     Config { memory: 4 << 20, segment: 256 << 10, journal: 1 << 20, reserve: 256 << 10, ..Config::default() }
 }
 
-fn open(disk: &SimulatedDisk, config: Config) -> (Almanac, Fence) {
+fn open(disk: &SimulatedDisk, config: Config) -> (Almanac, Tenure) {
     let almanac = Almanac::open(Arc::new(disk.clone()), config, Arc::new(ManualClock::default())).unwrap();
-    let Claim::Granted(fence) = almanac.claim(SHARD, &Name::new("a").unwrap(), Millis(1)).unwrap() else { panic!() };
-    (almanac, fence)
+    let tenure = claim(&almanac, SHARD).unwrap();
+    (almanac, tenure)
 }
 
 fn row(number: u64) -> Row {
@@ -34,21 +34,18 @@ fn row(number: u64) -> Row {
     Row { table: Table::Live, key, seq: number, at, group: None, state: "state".into(), body: vec![7; 60].into() }
 }
 
-fn commit(almanac: &Almanac, fence: Fence, changes: Vec<Change>) {
-    almanac.commit(vec![Batch { shard: SHARD, fence, changes, tallies: Vec::new() }]).unwrap().remove(0).unwrap();
-}
-
-fn insert(almanac: &Almanac, fence: Fence, numbers: std::ops::Range<u64>) {
+fn insert(almanac: &Almanac, tenure: &mut Tenure, numbers: std::ops::Range<u64>) {
     for first in numbers.clone().step_by(500) {
         let rows = first..(first + 500).min(numbers.end);
-        commit(almanac, fence, rows.map(|number| Change::Insert { row: row(number), replaces: None }).collect());
+        let rows = rows.map(|number| Change::Insert { row: row(number), replaces: None });
+        commit(almanac, SHARD, tenure, rows.collect());
     }
 }
 
 #[test]
 fn pending_rows_cost_at_most_16_bytes_beyond_the_budget() {
-    let (almanac, fence) = open(&SimulatedDisk::new(1), config());
-    insert(&almanac, fence, 0..100_000);
+    let (almanac, mut tenure) = open(&SimulatedDisk::new(1), config());
+    insert(&almanac, &mut tenure, 0..100_000);
     let usage = almanac.usage();
     assert!(usage.recent_bytes + usage.block_bytes <= config().memory, "{usage:?}");
     assert!(usage.rows_in_runs > 80_000, "{usage:?}");
@@ -57,11 +54,16 @@ fn pending_rows_cost_at_most_16_bytes_beyond_the_budget() {
 
 #[test]
 fn rows_that_live_briefly_leave_nothing_behind() {
-    let (almanac, fence) = open(&SimulatedDisk::new(1), Config { tending: Tending::Manual, ..config() });
+    let (almanac, mut tenure) = open(&SimulatedDisk::new(1), Config { tending: Tending::Manual, ..config() });
     for round in 0..200 {
         let numbers = round * 500..(round + 1) * 500;
-        insert(&almanac, fence, numbers.clone());
-        commit(&almanac, fence, numbers.map(|number| Change::Remove { place: row(number).place() }).collect());
+        insert(&almanac, &mut tenure, numbers.clone());
+        commit(
+            &almanac,
+            SHARD,
+            &mut tenure,
+            numbers.map(|number| Change::Remove { place: row(number).place() }).collect(),
+        );
         almanac.tend().unwrap();
         let usage = almanac.usage();
         assert!(usage.recent_bytes < 1 << 20 && usage.runs == 0 && usage.journal_bytes <= 2 << 20, "{usage:?}");
@@ -71,9 +73,9 @@ fn rows_that_live_briefly_leave_nothing_behind() {
 #[test]
 fn the_room_of_dead_rows_comes_back_and_small_runs_are_joined() {
     let disk = SimulatedDisk::new(1);
-    let (almanac, fence) = open(&disk, Config { tending: Tending::Manual, ..config() });
+    let (almanac, mut tenure) = open(&disk, Config { tending: Tending::Manual, ..config() });
     for part in 0..40 {
-        insert(&almanac, fence, part * 1_000..(part + 1) * 1_000);
+        insert(&almanac, &mut tenure, part * 1_000..(part + 1) * 1_000);
         almanac.checkpoint().unwrap();
     }
     assert!(almanac.usage().runs < 12, "small runs are joined: {:?}", almanac.usage());
@@ -87,12 +89,12 @@ fn the_room_of_dead_rows_comes_back_and_small_runs_are_joined() {
         bodies: Bodies::Without,
     };
     for _ in 0..19 {
-        let due = almanac.scan(SHARD, &scan(Position::START)).unwrap();
-        commit(&almanac, fence, due.iter().map(|row| Change::Remove { place: row.place() }).collect());
+        let due = almanac.scan(SHARD, &scan(Position::START)).unwrap().rows;
+        commit(&almanac, SHARD, &mut tenure, due.iter().map(|row| Change::Remove { place: row.place() }).collect());
         almanac.checkpoint().unwrap();
     }
     let (left, usage) = (almanac.scan(SHARD, &scan(Position::START)).unwrap(), almanac.usage());
-    assert_eq!(left.len(), 2_000);
+    assert_eq!(left.rows.len(), 2_000);
     assert_eq!(usage.rows_in_runs, 2_000, "{usage:?}");
     let journal = usage.journal_bytes + usage.free_segments as u64 * config().segment;
     assert!(disk.used() - journal < (full - journal) / 3, "{} of {full} bytes are left, {usage:?}", disk.used());

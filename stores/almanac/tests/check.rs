@@ -14,13 +14,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use punctual_almanac::inspect::{Contents, Listed, Report, SegmentStanding, check};
 use punctual_almanac::{Almanac, Config, Damage, Directory, Disk, ReadOnlyDirectory, Tending};
 use punctual_chance::Chance;
-use punctual_core::store::{Claim, Row, Store, Table};
-use punctual_core::{Millis, Name};
+use punctual_core::store::{Row, Store, Table};
 use punctual_simulated_disk::SimulatedDisk;
 
 use stage::model::Model;
 use stage::work::Work;
-use stage::{ManualClock, tiny};
+use stage::{ManualClock, claim, tiny};
 
 /// With this one the journal's last segment holds commits, and not only the mark of closing.
 const SEED: u64 = 2;
@@ -42,9 +41,7 @@ impl Worked {
         let almanac = open(disk, config);
         let mut work = Work::new(60, 9 << 10);
         for shard in work.shards.clone() {
-            let claim = almanac.claim(shard, &Name::new("node").unwrap(), Millis::from_secs(10)).unwrap();
-            let Claim::Granted(fence) = claim else { panic!("{claim:?}") };
-            work.fences.insert(shard, fence);
+            work.tenures.insert(shard, claim(&almanac, shard).unwrap());
         }
         Worked { almanac, work, model: Model::default(), chance: Chance::new(SEED) }
     }

@@ -78,6 +78,8 @@ const MOMENTS: &[&str] = &[
     "Claiming: Sync journal",
     "Committing: Write journal",
     "Committing: Sync journal",
+    "Putting: Write journal",
+    "Putting: Sync journal",
     "Committing: Create journal",
     "Committing: Allocate journal",
     "Committing: SyncDirectory ",

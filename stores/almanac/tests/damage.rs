@@ -6,7 +6,7 @@
 mod stage;
 
 use punctual_almanac::{Almanac, Config, Damage, OpenError};
-use punctual_core::store::{Bodies, Find, Store, StoreError, Table};
+use punctual_core::store::{Bodies, Find, Look, StoreError, Table};
 use punctual_simulated_disk::SimulatedDisk;
 
 use stage::model::{Model, everything};
@@ -392,7 +392,7 @@ fn a_newer_format_is_refused() {
         disk.overwrite(name, &bytes);
     };
     let cases: [(&str, &[usize], Option<usize>, u32); 3] =
-        [("manifest", &[8], None, 2), (&segment, &[8, 520], None, 2), (&run, &[16], Some(20), 2)];
+        [("manifest", &[8], None, 3), (&segment, &[8, 520], None, 3), (&run, &[16], Some(20), 2)];
     for (name, places, checksum, newest) in cases {
         let error = open_spoilt(&scene, |disk| raise(disk, name, places, checksum)).unwrap_err();
         let OpenError::Newer { file, found, known } = &error else { panic!("{error}") };

@@ -10,7 +10,7 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 
 use punctual_almanac::{Almanac, Config, Directory, Disk, OpenError, SyncPolicy};
-use punctual_core::store::{Bodies, Store, StoreError};
+use punctual_core::store::{Bodies, Look, Store, StoreError};
 use punctual_simulated_disk::{Call, Fault, SimulatedDisk};
 
 use stage::model::Model;

@@ -14,12 +14,12 @@ use std::sync::Arc;
 
 use punctual_almanac::{Almanac, Config, Directory, ReadOnlyDirectory, inspect};
 use punctual_chance::Chance;
-use punctual_core::store::{Batch, Bodies, Change, Claim, Fence, Key, Row, ShardId, Store, Table};
-use punctual_core::{Millis, Name, Timestamp};
+use punctual_core::store::{Bodies, Change, Fence, Key, Look, Row, ShardId, Store, Table, Tenure};
+use punctual_core::{Name, Timestamp};
 
-use stage::model::{Model, everything};
+use stage::model::{Model, everything, scan_all};
 use stage::work::Work;
-use stage::{ManualClock, tiny};
+use stage::{ManualClock, batch, claim, commit, roll, tiny};
 
 const EXPECTED: &str = "expected.txt";
 
@@ -32,21 +32,19 @@ fn open(directory: &Path, config: Config) -> Almanac {
     Almanac::open(Arc::new(disk), config, Arc::new(ManualClock::default())).unwrap()
 }
 
-fn claim(almanac: &Almanac, shard: ShardId) -> Fence {
-    let claim = almanac.claim(shard, &Name::new("node").unwrap(), Millis::from_secs(10)).unwrap();
-    let Claim::Granted(fence) = claim else { panic!("{claim:?}") };
-    fence
-}
-
 /// A row in a line of text: its shard, table, key, time, number, group, state, and the length and
 /// checksum of its body.
 fn line(shard: ShardId, row: &Row) -> String {
     let group = row.group.as_ref().map_or("", Name::as_str);
-    let state: String = row.state.iter().map(|byte| format!("{byte:02x}")).collect();
+    let state = hex(&row.state);
     let body = format!("{} {:08x}", row.body.len(), crc32c::crc32c(&row.body));
     let (key, at) = (&row.key, row.at.as_millis());
     let parts = [key.topic(), key.id(), key.queue()].join("\t");
     format!("row\t{}\t{:?}\t{parts}\t{at}\t{}\t{group}\t{state}\t{body}", shard.0, row.table, row.seq)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn get(almanac: &Almanac, shard: ShardId, keys: &BTreeSet<Key>) -> Vec<Row> {
@@ -54,11 +52,11 @@ fn get(almanac: &Almanac, shard: ShardId, keys: &BTreeSet<Key>) -> Vec<Row> {
     almanac.get(shard, &keys, Bodies::With).unwrap().into_iter().flatten().collect()
 }
 
-/// All that an almanac says, line by line: rows of these keys and all others, and tallies.
+/// All that an almanac says, line by line: rows of these keys and all others, tallies, and entries of the cluster.
 fn lines(almanac: &Almanac, shards: &BTreeSet<ShardId>, keys: &BTreeSet<Key>) -> BTreeSet<String> {
     let mut lines = BTreeSet::new();
     for shard in shards.iter().copied() {
-        let scanned = Table::ALL.into_iter().flat_map(|table| almanac.scan(shard, &everything(table)).unwrap());
+        let scanned = Table::ALL.into_iter().flat_map(|table| scan_all(almanac, shard, everything(table)).unwrap());
         // A scan leaves out rows without a time.
         let got = get(almanac, shard, keys);
         lines.extend(scanned.chain(got).map(|row| line(shard, &row)));
@@ -66,6 +64,10 @@ fn lines(almanac: &Almanac, shards: &BTreeSet<ShardId>, keys: &BTreeSet<Key>) ->
             let name = tally.name.as_ref().map_or("", Name::as_str);
             lines.insert(format!("tally\t{}\t{:?}\t{name}\t{}\t{count}", shard.0, tally.kind, tally.slot));
         }
+    }
+    for (key, revision) in roll(almanac).unwrap().revisions {
+        let value = almanac.cluster_get(&key).unwrap().unwrap().value;
+        lines.insert(format!("entry\t{key}\t{revision}\t{}", hex(&value)));
     }
     lines
 }
@@ -89,6 +91,10 @@ impl Expected {
         };
         for line in text.lines() {
             let parts: Vec<&str> = line.split('\t').collect();
+            if parts[0] == "entry" {
+                expected.lines.insert(line.to_owned());
+                continue;
+            }
             let shard = ShardId(parts[1].parse().unwrap());
             expected.shards.insert(shard);
             match parts[0] {
@@ -128,9 +134,9 @@ fn opens_and_goes_on(version: &str) {
     let almanac = open(directory.path(), config.clone());
     assert_same(&lines(&almanac, &expected.shards, &expected.keys), &expected.lines);
     for (shard, before) in expected.fences.clone() {
-        let fence = claim(&almanac, shard);
-        assert!(fence > before, "{shard:?}: {fence:?} after {before:?}");
-        go_on(&almanac, shard, fence, &mut expected);
+        let mut tenure = claim(&almanac, shard).unwrap();
+        assert!(tenure.fence > before, "{shard:?}: {tenure:?} after {before:?}");
+        go_on(&almanac, shard, &mut tenure, &mut expected);
         assert_same(&lines(&almanac, &expected.shards, &expected.keys), &expected.lines);
     }
     drop(almanac);
@@ -143,7 +149,7 @@ fn opens_and_goes_on(version: &str) {
 }
 
 /// Removes a third of a shard's rows, updates a third, and inserts some.
-fn go_on(almanac: &Almanac, shard: ShardId, fence: Fence, expected: &mut Expected) {
+fn go_on(almanac: &Almanac, shard: ShardId, tenure: &mut Tenure, expected: &mut Expected) {
     let mut changes = Vec::new();
     for (number, row) in get(almanac, shard, &expected.keys).iter().enumerate() {
         let place = row.place();
@@ -175,7 +181,7 @@ fn go_on(almanac: &Almanac, shard: ShardId, fence: Fence, expected: &mut Expecte
         expected.lines.insert(line(shard, &row));
         changes.push(Change::Insert { row, replaces: None });
     }
-    assert_eq!(almanac.commit(vec![Batch { shard, fence, changes, tallies: Vec::new() }]), Ok(vec![Ok(())]));
+    commit(almanac, shard, tenure, changes);
 }
 
 #[test]
@@ -183,32 +189,36 @@ fn version_1_opens_and_says_what_was_stored() {
     opens_and_goes_on("v1");
 }
 
-/// Writes the fixture of the version that is written now:
-/// `cargo test -p punctual-almanac --test formats -- --ignored write_fixture`.
 #[test]
-#[ignore = "a fixture is written once, when its version is released"]
-fn write_fixture() {
-    let directory = fixture("v1");
-    fs::remove_dir_all(&directory).ok();
-    let config = Config { segment: 4 << 10, journal: 8 << 10, reserve: 0, ..tiny() };
-    let almanac = open(&directory, config.clone());
-    let (mut work, mut model, mut chance) = (Work::new(72, 3 << 10), Model::default(), Chance::new(7));
-    let mut expected = String::new();
-    for shard in work.shards.clone() {
-        let fence = claim(&almanac, shard);
-        work.fences.insert(shard, fence);
-        expected += &format!("fence\t{}\t{}\n", shard.0, fence.0);
-    }
-    let mut commit = |times: usize| {
+fn version_2_opens_and_says_what_was_stored() {
+    opens_and_goes_on("v2");
+}
+
+#[test]
+fn version_3_opens_and_says_what_was_stored() {
+    opens_and_goes_on("v3");
+}
+
+/// An almanac that becomes a fixture, and what is in it.
+struct Fixture {
+    almanac: Almanac,
+    work: Work,
+    model: Model,
+    chance: Chance,
+}
+
+impl Fixture {
+    /// Commits some random work.
+    fn work(&mut self, times: usize) {
         for _ in 0..times {
-            let (batches, after) = work.commit(&model, &mut chance);
-            assert!(almanac.commit(batches).unwrap().iter().all(Result::is_ok));
-            model = after;
+            let (batches, after) = self.work.commit(&self.model, &mut self.chance);
+            assert!(self.almanac.commit(batches).unwrap().iter().all(Result::is_ok));
+            self.model = after;
         }
-        (model.clone(), work.shards.clone())
-    };
-    // A body that is longer than a block of a run.
-    let big = |shard: ShardId, length: u32| {
+    }
+
+    /// Inserts a row with a long body.
+    fn insert(&mut self, shard: ShardId, body: u32) {
         let row = Row {
             table: Table::Live,
             key: Key::new("big", "body", "queue"),
@@ -216,27 +226,58 @@ fn write_fixture() {
             at: Timestamp::from_millis(77_000),
             group: Some(Name::new("red").unwrap()),
             state: b"state".as_slice().into(),
-            body: (0..length).map(|byte| (byte % 251) as u8).collect(),
+            body: (0..body).map(|byte| (byte % 251) as u8).collect(),
         };
+        let tenure = self.work.tenures.get_mut(&shard).unwrap();
         let changes = vec![Change::Insert { row, replaces: None }];
-        Batch { shard, fence: Fence(1), changes, tallies: Vec::new() }
-    };
-    let bigs = [big(ShardId(0), 36_000), big(ShardId(1), 5_000)];
-    commit(14);
-    almanac.checkpoint().unwrap();
-    commit(9);
-    assert_eq!(almanac.commit(vec![bigs[0].clone()]), Ok(vec![Ok(())]));
-    almanac.checkpoint().unwrap();
-    assert_eq!(almanac.commit(vec![bigs[1].clone()]), Ok(vec![Ok(())]));
-    let (mut model, shards) = commit(10);
-    bigs.iter().for_each(|batch| model.apply(batch));
+        self.model.apply(&batch(shard, *tenure, changes.clone()));
+        commit(&self.almanac, shard, tenure, changes);
+    }
+
+    /// Writes an entry of the cluster.
+    fn put(&mut self, key: &str, value: &[u8]) {
+        let seen = self.model.put(key, value);
+        assert_eq!(self.almanac.cluster_put(key, seen, value), Ok(Ok(seen + 1)));
+    }
+}
+
+/// Writes the fixture of the version that is written now:
+/// `cargo test -p punctual-almanac --test formats -- --ignored write_fixture`.
+#[test]
+#[ignore = "a fixture is written once, when its version is released"]
+fn write_fixture() {
+    let directory = fixture("v3");
+    fs::remove_dir_all(&directory).ok();
+    let config = Config { segment: 4 << 10, journal: 8 << 10, reserve: 0, ..tiny() };
+    let almanac = open(&directory, config.clone());
+    let mut writer = Fixture { almanac, work: Work::new(72, 3 << 10), model: Model::default(), chance: Chance::new(7) };
+    let mut expected = String::new();
+    for shard in writer.work.shards.clone() {
+        let tenure = claim(&writer.almanac, shard).unwrap();
+        writer.work.tenures.insert(shard, tenure);
+        expected += &format!("fence\t{}\t{}\n", shard.0, tenure.fence.0);
+    }
+    writer.put("shards", b"3");
+    writer.work(14);
+    writer.almanac.checkpoint().unwrap();
+    writer.work(9);
+    // Longer than a block of a run.
+    writer.insert(ShardId(0), 36_000);
+    writer.put("level", &[0, 255]);
+    writer.almanac.checkpoint().unwrap();
+    writer.insert(ShardId(1), 5_000);
+    writer.put("shards", b"");
+    writer.put("pins", b"one");
+    writer.work(10);
+    let Fixture { almanac, work, model, mut chance } = writer;
     drop(almanac);
 
-    let keys: BTreeSet<Key> = shards.iter().flat_map(|shard| model.rows(*shard)).map(|row| row.key.clone()).collect();
+    let keys: BTreeSet<Key> =
+        work.shards.iter().flat_map(|shard| model.rows(*shard)).map(|row| row.key.clone()).collect();
     let almanac = open(&directory, config);
     let all: Vec<Key> = keys.iter().cloned().collect();
     model.compare(&almanac, &work.shards, &all, &work.groups, &mut chance);
-    let found = lines(&almanac, &shards.into_iter().collect(), &keys);
+    let found = lines(&almanac, &work.shards.iter().copied().collect(), &keys);
     drop(almanac);
     for line in found {
         expected += &format!("{line}\n");

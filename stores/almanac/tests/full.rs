@@ -91,6 +91,21 @@ fn on_a_full_disk_acknowledging_and_cancelling_go_on_for_ever() {
 }
 
 #[test]
+fn on_a_full_disk_entries_of_the_cluster_are_written_for_ever() {
+    let (mut scene, mut almanac, _) = full(4, 1_000, config());
+    for round in 0..4_u8 {
+        // Several times what was set aside: it is told again, and the entries with it.
+        for number in 0..400 {
+            scene.put(&almanac, ["level", "pins"][number % 2], &[round; 300]).unwrap();
+        }
+        is_as_confirmed(&scene, &almanac);
+        almanac = restart(&mut scene, almanac);
+    }
+    let disk = scene.disk.crash(1);
+    drop(go_on(&mut scene, disk));
+}
+
+#[test]
 fn a_full_almanac_survives_restarts_and_drains_to_empty() {
     for (seed, body) in [(1, 1_000), (2, 3_000), (3, 7_000)] {
         let (mut scene, mut almanac, rows) = full(seed, body, config());

@@ -4,7 +4,7 @@
 //! child:   open, claim ──► commit ──► "done 17" ──► commit ──► "done 18" ──► comm╳
 //! parent:                     what was confirmed ◄─────────────────────┘   kill -9, open, compare
 //! ```
-//! All commits follow from a seed, so what there is after so many of them is known to both sides without
+//! A commit may also be an entry of the cluster that is written. All of them follow from a seed, so what there is after so many of them is known to both sides without
 //! a word. After each kill there must be what was confirmed, or that and the one commit on its way.
 
 #![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
@@ -18,14 +18,14 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use bytes::Bytes;
 use punctual_almanac::{Almanac, Config, Directory, SyncPolicy, Tending};
 use punctual_chance::Chance;
-use punctual_core::store::{Batch, Claim, Fence, ShardId, Store};
-use punctual_core::{Millis, Name};
+use punctual_core::store::{Batch, Store};
 
 use stage::model::Model;
 use stage::work::Work;
-use stage::{ManualClock, tiny};
+use stage::{ManualClock, claim, tiny};
 
 /// What tells a process that it is the child: directory, seed, first commit, milliseconds between syncs.
 const ORDERS: &str = "PUNCTUAL_KILL_CHILD";
@@ -43,20 +43,31 @@ struct Story {
     commits: u64,
 }
 
+/// What is written next.
+enum Deed {
+    Commit(Vec<Batch>),
+    Put { key: &'static str, seen: u64, value: Bytes },
+}
+
 impl Story {
     fn new(seed: u64) -> Story {
         Story { work: Work::new(60, 12 << 10), chance: Chance::new(seed), model: Model::default(), commits: 0 }
     }
 
-    fn next(&mut self) -> Vec<Batch> {
+    fn next(&mut self) -> Deed {
         self.commits += 1;
+        if self.chance.happens(1, 5) {
+            let (key, value) = self.work.entry(&mut self.chance);
+            let seen = self.model.put(key, &value);
+            return Deed::Put { key, seen, value };
+        }
         let batches = (0..1 + self.chance.below(3)).map(|_| {
             let shard = *self.chance.pick(&self.work.shards);
             let batch = self.work.batch(shard, &self.model, &mut self.chance);
             self.model.apply(&batch);
             batch
         });
-        batches.collect()
+        Deed::Commit(batches.collect())
     }
 
     fn go_on_to(&mut self, commits: u64) {
@@ -231,11 +242,9 @@ fn the_child_that_is_killed() {
     let almanac = open(Path::new(directory), sync);
     if from < u64::MAX {
         for shard in story.work.shards.clone() {
-            let claim = almanac.claim(shard, &Name::new("child").unwrap(), Millis::from_secs(10)).unwrap();
-            let Claim::Granted(fence) = claim else { panic!("{claim:?}") };
-            story.work.fences.insert(shard, fence);
-            let (ShardId(shard), Fence(fence)) = (shard, fence);
-            say(format!("fence {shard} {fence}"));
+            let tenure = claim(&almanac, shard).unwrap();
+            story.work.tenures.insert(shard, tenure);
+            say(format!("fence {} {}", shard.0, tenure.fence.0));
         }
     }
     say("opened".to_owned());
@@ -243,8 +252,12 @@ fn the_child_that_is_killed() {
         std::thread::sleep(Duration::from_secs(60));
     }
     loop {
-        let batches = story.next();
-        assert!(almanac.commit(batches).unwrap().iter().all(Result::is_ok), "the writer owns its shards");
+        match story.next() {
+            Deed::Commit(batches) => {
+                assert!(almanac.commit(batches).unwrap().iter().all(Result::is_ok), "the writer owns its shards");
+            }
+            Deed::Put { key, seen, value } => assert_eq!(almanac.cluster_put(key, seen, &value), Ok(Ok(seen + 1))),
+        }
         say(format!("done {}", story.commits));
     }
 }

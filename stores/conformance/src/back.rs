@@ -9,12 +9,10 @@ crate::facts![
     a_scan_back_gives_the_latest_rows_first,
     a_scan_back_begins_before_its_position_and_ends_with_its_time,
     a_scan_back_gives_at_most_its_limit,
-    pages_back_join_to_the_whole,
     a_scan_back_of_a_topic_gives_its_rows_only,
     a_scan_back_leaves_out_rows_without_a_time,
     a_scan_back_sees_what_moved_and_not_what_is_gone,
     a_find_back_gives_the_greatest_numbers_first,
-    pages_of_a_group_back_join_to_the_whole,
 ];
 
 /// All of a table, the latest first.
@@ -68,23 +66,6 @@ fn a_scan_back_gives_at_most_its_limit(stage: &mut Stage<'_>) -> Outcome {
         let back = ScanBack { limit, bodies: Bodies::Without, ..latest(Table::History) };
         let expected: Vec<Row> = rows.iter().take(limit).cloned().map(Row::without_body).collect();
         same_rows(format_args!("scan back of at most {limit}"), &stage.scan_back(&back)?, &expected)?;
-    }
-    Ok(())
-}
-
-fn pages_back_join_to_the_whole(stage: &mut Stage<'_>) -> Outcome {
-    let rows = backwards();
-    stage.commit(rows.iter().map(insert).collect())?;
-    for limit in 1..=4 {
-        let (mut joined, mut before) = (Vec::new(), latest(Table::History).before);
-        // A store that does not move on must fail here, not go round for ever.
-        while joined.len() <= rows.len() {
-            let page = stage.scan_back(&ScanBack { before, limit, ..latest(Table::History) })?;
-            let Some(last) = page.last() else { break };
-            before = last.position();
-            joined.extend(page);
-        }
-        same_rows(format_args!("pages of {limit}"), &joined, &rows)?;
     }
     Ok(())
 }
@@ -144,21 +125,4 @@ fn a_find_back_gives_the_greatest_numbers_first(stage: &mut Stage<'_>) -> Outcom
     }
     same_rows("find back of another table", &stage.find_back(&last_members(Table::Live, "g"))?, &[])?;
     same_rows("find back of another group", &stage.find_back(&last_members(Table::History, "G"))?, &[])
-}
-
-fn pages_of_a_group_back_join_to_the_whole(stage: &mut Stage<'_>) -> Outcome {
-    let rows = group();
-    stage.commit(rows.iter().map(insert).collect())?;
-    for limit in 1..=3 {
-        let (mut joined, mut before_seq) = (Vec::new(), u64::MAX);
-        // A store that does not move on must fail here, not go round for ever.
-        while joined.len() <= rows.len() {
-            let page = stage.find_back(&FindBack { before_seq, limit, ..last_members(Table::History, "g") })?;
-            let Some(last) = page.last() else { break };
-            before_seq = last.seq;
-            joined.extend(page);
-        }
-        same_rows(format_args!("pages of {limit}"), &joined, &rows)?;
-    }
-    Ok(())
 }

@@ -1,18 +1,17 @@
 //! Facts about commits: batches are whole or nothing, fences are obeyed, shards are apart.
 
 use punctual_core::store::{
-    Batch, Bodies, Change, Fence, Fenced, Key, Position, Row, ShardId, Table, Tally, TallyKind,
+    Batch, Bodies, Change, Fence, Key, Position, Refusal, Row, ShardId, Table, Tally, TallyKind,
 };
 
 use crate::stage::{
-    Difference, LONG, Outcome, SHARD, Stage, at, granted, holds, insert, members, name, remove, row, same, same_rows,
-    update, whole,
+    Difference, Outcome, SHARD, Stage, at, holds, insert, members, name, remove, row, same, same_rows, update, whole,
 };
 
 crate::facts![
     a_commit_of_nothing_is_fine,
     all_kinds_of_changes_go_in_one_batch,
-    a_batch_may_have_ten_thousand_changes,
+    batches_may_have_thousands_of_changes,
     an_old_fence_is_refused_and_changes_nothing,
     an_old_fence_is_refused_even_without_changes,
     a_fence_that_was_never_granted_is_refused,
@@ -47,21 +46,21 @@ fn all_kinds_of_changes_go_in_one_batch(stage: &mut Stage<'_>) -> Outcome {
     stage.expect_rows(&[later, dead, replacement, new, setting])
 }
 
-fn a_batch_may_have_ten_thousand_changes(stage: &mut Stage<'_>) -> Outcome {
+fn batches_may_have_thousands_of_changes(stage: &mut Stage<'_>) -> Outcome {
     let rows: Vec<Row> = (1..=10_000).map(|n| row(Table::Live, &n.to_string(), n, n * 7_919 % 10_007)).collect();
-    stage.commit(rows.iter().map(insert).collect())?;
+    stage.commit_in_parts(rows.iter().map(insert).collect())?;
     stage.expect_rows(&rows)?;
     let keys: Vec<Key> = rows.iter().map(|row| row.key.clone()).collect();
     let positions: Vec<Position> = rows.iter().map(Row::position).collect();
-    let got: Vec<Row> = stage.store().get(SHARD, &keys, Bodies::With)?.into_iter().flatten().collect();
+    let got: Vec<Row> = stage.get_all(SHARD, &keys, Bodies::With)?.into_iter().flatten().collect();
     same_rows("get of all", &got, &rows)?;
-    let got: Vec<Row> = stage.store().fetch(SHARD, &positions, Bodies::With)?.into_iter().flatten().collect();
+    let got: Vec<Row> = stage.fetch_all(SHARD, &positions, Bodies::With)?.into_iter().flatten().collect();
     same_rows("fetch of all", &got, &rows)?;
     let done = |row: &Row| Row { table: Table::History, at: at(row.seq), state: "done".into(), ..row.clone() };
     let done: Vec<Row> = rows.iter().map(done).collect();
-    stage.commit(rows.iter().zip(&done).map(|(from, to)| update(from, to)).collect())?;
+    stage.commit_in_parts(rows.iter().zip(&done).map(|(from, to)| update(from, to)).collect())?;
     stage.expect_rows(&done)?;
-    stage.commit(done.iter().map(remove).collect())?;
+    stage.commit_in_parts(done.iter().map(remove).collect())?;
     stage.expect_rows(&[])
 }
 
@@ -91,9 +90,9 @@ impl Attempt {
     /// Requires that the batch is refused and that all stays as it was.
     fn remains_in_vain(self, stage: &mut Stage<'_>) -> Outcome {
         let current = stage.fence(SHARD);
-        same("the answer", stage.try_commit(vec![self.batch])?, vec![Err(Fenced { current })])?;
+        same("the answer", stage.try_commit(vec![self.batch])?, vec![Err(Refusal::Fenced { current })])?;
         stage.expect_rows(&self.rows)?;
-        same("the tallies", stage.tallies()?, self.tallies)
+        same("the tallies", stage.tallies(SHARD)?, self.tallies)
     }
 }
 
@@ -107,7 +106,7 @@ fn an_old_fence_is_refused_and_changes_nothing(stage: &mut Stage<'_>) -> Outcome
 fn an_old_fence_is_refused_even_without_changes(stage: &mut Stage<'_>) -> Outcome {
     let batch = stage.batch(SHARD, vec![]);
     let current = stage.own(SHARD)?;
-    same("the answer", stage.try_commit(vec![batch])?, vec![Err(Fenced { current })])
+    same("the answer", stage.try_commit(vec![batch])?, vec![Err(Refusal::Fenced { current })])
 }
 
 fn a_fence_that_was_never_granted_is_refused(stage: &mut Stage<'_>) -> Outcome {
@@ -120,11 +119,11 @@ fn a_shard_that_nobody_claimed_takes_no_commit(stage: &mut Stage<'_>) -> Outcome
     let shard = ShardId(9);
     for fence in [0, 1] {
         let changes = vec![insert(&row(Table::Live, "1", 1, 10))];
-        let batch = Batch { shard, fence: Fence(fence), changes, tallies: vec![] };
+        let batch = Batch { shard, fence: Fence(fence), serial: 1, changes, tallies: vec![] };
         let answers = stage.try_commit(vec![batch])?;
         holds(format_args!("fence {fence} is refused, not {answers:?}"), matches!(answers[..], [Err(_)]))?;
     }
-    same_rows("rows of the shard", &stage.store().scan(shard, &whole(Table::Live))?, &[])
+    same_rows("rows of the shard", &stage.scan_of(shard, &whole(Table::Live))?, &[])
 }
 
 /// The first, a middle and the last shard.
@@ -138,7 +137,7 @@ fn several_shards_commit_together(stage: &mut Stage<'_>) -> Outcome {
     let batches = SHARDS.map(|shard| stage.batch(shard, vec![insert(&of(shard))]));
     stage.commit_all(batches.into())?;
     for shard in SHARDS {
-        let rows = stage.store().scan(shard, &whole(Table::Live))?;
+        let rows = stage.scan_of(shard, &whole(Table::Live))?;
         same_rows(format_args!("rows of {shard:?}"), &rows, &[of(shard)])?;
     }
     Ok(())
@@ -166,10 +165,10 @@ fn one_refused_batch_leaves_the_others_alone(stage: &mut Stage<'_>) -> Outcome {
         let current = stage.own(SHARDS[refused])?;
         let answers = stage.try_commit(batches.into())?;
         let mut expected = vec![Ok(()); SHARDS.len()];
-        expected[refused] = Err(Fenced { current });
+        expected[refused] = Err(Refusal::Fenced { current });
         same(format_args!("the answers, number {refused} under an old fence"), answers, expected)?;
         for (index, shard) in SHARDS.into_iter().enumerate() {
-            let rows = stage.store().scan(shard, &whole(Table::Live))?;
+            let rows = stage.scan_of(shard, &whole(Table::Live))?;
             let expected = if index == refused { &[][..] } else { std::slice::from_ref(&new) };
             same_rows(format_args!("rows of {shard:?}, number {refused} under an old fence"), &rows, expected)?;
         }
@@ -179,21 +178,20 @@ fn one_refused_batch_leaves_the_others_alone(stage: &mut Stage<'_>) -> Outcome {
 
 fn shards_do_not_see_each_other(stage: &mut Stage<'_>) -> Outcome {
     let other = ShardId(8);
-    let fence = granted(stage.store().claim(other, &Stage::node(), LONG)?)?;
+    stage.own(other)?;
     let here = Row { group: Some(name("g")), ..row(Table::Live, "1", 1, 10) };
     let there = Row { body: "there".into(), state: "there".into(), ..here.clone() };
-    let batch = Batch { shard: other, fence, changes: vec![insert(&there)], tallies: vec![] };
-    let batches = vec![stage.batch(SHARD, vec![insert(&here)]), batch];
+    let batches = vec![stage.batch(SHARD, vec![insert(&here)]), stage.batch(other, vec![insert(&there)])];
     stage.commit_all(batches)?;
     same("get here", stage.get(&here.key)?, Some(here.clone()))?;
     same(
         "get there",
-        stage.store().get(other, std::slice::from_ref(&there.key), Bodies::With)?,
+        stage.get_all(other, std::slice::from_ref(&there.key), Bodies::With)?,
         vec![Some(there.clone())],
     )?;
     stage.commit(vec![remove(&here)])?;
     stage.expect_rows(&[])?;
     let find = members(Table::Live, "g");
-    same_rows("find there", &stage.store().find(other, &find)?, std::slice::from_ref(&there))?;
-    same("fetch there", stage.store().fetch(other, &[there.position()], Bodies::With)?, vec![Some(there)])
+    same_rows("find there", &stage.find_by(find.limit, other, &find)?, std::slice::from_ref(&there))?;
+    same("fetch there", stage.fetch_all(other, &[there.position()], Bodies::With)?, vec![Some(there)])
 }

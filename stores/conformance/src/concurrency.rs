@@ -1,20 +1,24 @@
 //! Facts about calls from several threads: reads come from any of them while one commits.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier};
 use std::thread::{self, ScopedJoinHandle};
 
 use bytes::Bytes;
-use punctual_core::store::{Batch, Bodies, Claim, Row, ShardId, Store, Table};
+use punctual_core::store::{
+    Batch, Bodies, Claim, Fence, Found, Look, Refusal, Row, Scan, ShardId, Store, StoreError, Table, Tenure, Want,
+};
 
 use crate::stage::{
-    Difference, LONG, Outcome, SHARD, Stage, at, granted, holds, insert, name, row, same, same_rows, update, whole,
+    Difference, Outcome, SHARD, Stage, at, claim, granted, holds, insert, life, row, same, same_rows, update, whole,
 };
 
 crate::facts![
     a_reader_finds_a_row_wherever_it_moves_and_never_as_it_was_before,
     shards_commit_from_several_threads,
     of_many_claims_at_once_one_is_granted,
+    a_read_that_is_not_refused_saw_nothing_of_the_next_owner,
+    what_races_with_a_claim_happened_before_it_or_never,
 ];
 
 const MOVES: u64 = 200;
@@ -48,7 +52,7 @@ impl Drop for AtEnd<'_> {
 }
 
 /// What a thread came to.
-fn joined<T>(thread: ScopedJoinHandle<'_, Result<T, Difference>>) -> Result<T, Difference> {
+pub(crate) fn joined<T>(thread: ScopedJoinHandle<'_, Result<T, Difference>>) -> Result<T, Difference> {
     thread.join().unwrap_or_else(|_| Err(Difference("a thread panicked".to_owned())))
 }
 
@@ -79,8 +83,8 @@ fn shards_commit_from_several_threads(stage: &mut Stage<'_>) -> Outcome {
         let write = |shard: ShardId| {
             let (store, fence, rows) = (stage.store(), stage.fence(shard), &rows);
             scope.spawn(move || {
-                rows.iter().try_for_each(|row| {
-                    let batch = Batch { shard, fence, changes: vec![insert(row)], tallies: vec![] };
+                (1..).zip(rows).try_for_each(|(serial, row)| {
+                    let batch = Batch { shard, fence, serial, changes: vec![insert(row)], tallies: vec![] };
                     same("the answers", store.commit(vec![batch])?, vec![Ok(())])
                 })
             })
@@ -89,25 +93,123 @@ fn shards_commit_from_several_threads(stage: &mut Stage<'_>) -> Outcome {
         writers.into_iter().try_for_each(joined)
     })?;
     for shard in shards {
-        let found = stage.store().scan(shard, &whole(Table::Live))?;
+        stage.own(shard)?;
+        let found = stage.scan_of(shard, &whole(Table::Live))?;
         same_rows(format_args!("rows of {shard:?}"), &found, &rows)?;
     }
     Ok(())
 }
 
 fn of_many_claims_at_once_one_is_granted(stage: &mut Stage<'_>) -> Outcome {
-    let shard = ShardId(40);
+    let (shard, there) = (ShardId(40), stage.other());
     let claims = thread::scope(|scope| {
-        let claim = |n: u32| {
-            let store = stage.store();
-            scope.spawn(move || Ok(store.claim(shard, &name(&format!("claimer-{n}")), LONG)?))
+        let attempt = |n: u32| {
+            let store = if n.is_multiple_of(2) { stage.store() } else { &there };
+            scope.spawn(move || claim(store, &life(&format!("claimer-{n}"), 1), shard, Fence::default()))
         };
-        let claimers: Vec<_> = (0..8).map(claim).collect();
+        let claimers: Vec<_> = (0..8).map(attempt).collect();
         claimers.into_iter().map(joined).collect::<Result<Vec<Claim>, Difference>>()
     })?;
-    let winners: Vec<Claim> = claims.into_iter().filter(|claim| matches!(claim, Claim::Granted(_))).collect();
+    let (winners, others): (Vec<Claim>, Vec<Claim>) =
+        claims.into_iter().partition(|claim| matches!(claim, Claim::Granted(_)));
     same("the number of claims granted", winners.len(), 1)?;
-    let fence = granted(winners[0].clone())?;
-    let owner = stage.store().owners()?.into_iter().find(|owner| owner.shard == shard);
-    same("the fence of the owner", owner.map(|owner| owner.fence), Some(fence))
+    let fence = granted(winners[0])?.fence;
+    same("what the others hear", others, vec![Claim::Outrun(fence); 7])
+}
+
+/// How often a shard changes its owner in a check.
+const TAKEOVERS: u64 = 20;
+
+fn a_read_that_is_not_refused_saw_nothing_of_the_next_owner(stage: &mut Stage<'_>) -> Outcome {
+    for turn in 1..=TAKEOVERS {
+        let (here, there, old) = (Arc::clone(stage.store()), stage.other(), stage.tenure(SHARD));
+        let (begin, done) = (Barrier::new(3), AtomicBool::new(false));
+        thread::scope(|scope| {
+            let readers = [(); 2].map(|()| {
+                scope.spawn(|| {
+                    begin.wait();
+                    read_until_refused(&*here, old, turn, &done)
+                })
+            });
+            begin.wait();
+            let signal = AtEnd(&done);
+            let taken = take_and_write(&there, old, turn);
+            drop(signal);
+            readers.into_iter().map(joined).fold(taken, Result::and)
+        })?;
+        stage.own(SHARD)?;
+    }
+    Ok(())
+}
+
+/// Reads a row for the shard's owner until that is not the owner any more. The row must not be there before.
+fn read_until_refused(store: &dyn Store, old: Tenure, seq: u64, done: &AtomicBool) -> Outcome {
+    loop {
+        let is_over = done.load(Ordering::Acquire);
+        match store.read(SHARD, old, &[Want::Numbers(&[seq], Bodies::With)]) {
+            Ok(found) => same("the row of the next owner, for the old one", found, vec![Found::Each(vec![None])])?,
+            Err(StoreError::Refused(Refusal::Fenced { .. })) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
+        holds("a read is refused after the takeover", !is_over)?;
+    }
+}
+
+/// Takes the shard over and writes a row at once.
+fn take_and_write(store: &Arc<dyn Store>, old: Tenure, seq: u64) -> Outcome {
+    let next = granted(claim(store, &life("next", 1), SHARD, old.fence)?)?;
+    let changes = vec![insert(&row(Table::Live, &seq.to_string(), seq, seq))];
+    let batch = Batch { shard: SHARD, fence: next.fence, serial: next.serial + 1, changes, tallies: vec![] };
+    same("the answer to the next owner", store.commit(vec![batch])?, vec![Ok(())])
+}
+
+/// How many commits the old owner makes at most in a race.
+const RACE: u64 = 40;
+
+fn what_races_with_a_claim_happened_before_it_or_never(stage: &mut Stage<'_>) -> Outcome {
+    for turn in 1..=TAKEOVERS / 2 {
+        let (here, there, old) = (Arc::clone(stage.store()), stage.other(), stage.tenure(SHARD));
+        let begin = Barrier::new(2);
+        thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                begin.wait();
+                write_until_refused(&*here, old)
+            });
+            begin.wait();
+            let next = take_after(&there, old, turn);
+            let confirmed = joined(writer)?;
+            let (next, found) = next?;
+            same("the commits that the claim tells of, beside those confirmed", next.serial, old.serial + confirmed)?;
+            same("the rows that the next owner found at once", found, next.serial)
+        })?;
+        stage.own(SHARD)?;
+        let rows = stage.scan(&whole(Table::Live))?;
+        same("the rows in the end", rows.len() as u64, stage.tenure(SHARD).serial)?;
+    }
+    Ok(())
+}
+
+/// Writes a row with each commit until the shard is another's; says how many were confirmed.
+fn write_until_refused(store: &dyn Store, old: Tenure) -> Result<u64, Difference> {
+    for serial in old.serial + 1..=old.serial + RACE {
+        let changes = vec![insert(&row(Table::Live, &serial.to_string(), serial, serial))];
+        let batch = Batch { shard: SHARD, fence: old.fence, serial, changes, tallies: vec![] };
+        match &store.commit(vec![batch])?[..] {
+            [Ok(())] => {}
+            [Err(Refusal::Fenced { .. })] => return Ok(serial - old.serial - 1),
+            other => return Err(Difference(format!("a commit in a race came to {other:?}"))),
+        }
+    }
+    Ok(RACE)
+}
+
+/// Takes the shard over after some looks at it; says how many rows are there then.
+fn take_after(store: &Arc<dyn Store>, old: Tenure, looks: u64) -> Result<(Tenure, u64), Difference> {
+    for _ in 1..looks {
+        store.look(&[(SHARD, Want::Tallies)])?;
+    }
+    let next = granted(claim(store, &life("next", 1), SHARD, old.fence)?)?;
+    let scan = Scan { bodies: Bodies::Without, ..whole(Table::Live) };
+    let page = store.read(SHARD, next, &[Want::Scan(&scan)])?.remove(0).span();
+    Ok((next, page.rows.len() as u64))
 }

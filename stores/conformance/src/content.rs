@@ -5,7 +5,7 @@ use bytes::Bytes;
 use punctual_core::Name;
 use punctual_core::store::{Key, Row, Scan, Table, Tally, TallyKind};
 
-use crate::stage::{Outcome, Stage, at, insert, members, name, remove, row, same, same_rows, update, whole};
+use crate::stage::{Outcome, SHARD, Stage, at, insert, members, name, remove, row, same, same_rows, update, whole};
 
 crate::facts![
     names_of_any_visible_text_are_kept,
@@ -47,7 +47,7 @@ const ODD: [&str; 20] = [
 
 /// Names that some comparison takes for equal: by case, accent, width, ligature, composition,
 /// ignorable characters, numeric value or script.
-const ALIKE: [&str; 30] = [
+pub(crate) const ALIKE: [&str; 30] = [
     "a",
     "A",
     "á",
@@ -153,7 +153,7 @@ fn names_that_look_alike_are_different_tallies(stage: &mut Stage<'_>) -> Outcome
     tallies.sort();
     tallies.dedup_by(|later, earlier| later.0 == earlier.0);
     stage.count(tallies.clone())?;
-    same("the tallies", stage.tallies()?, tallies)
+    same("the tallies", stage.tallies(SHARD)?, tallies)
 }
 
 fn keys_that_share_their_text_are_different(stage: &mut Stage<'_>) -> Outcome {
@@ -216,7 +216,7 @@ fn the_longest_names_are_kept(stage: &mut Stage<'_>) -> Outcome {
 }
 
 /// Bytes that break what takes them for text, for numbers or for the end.
-fn any_bytes() -> Vec<Bytes> {
+pub(crate) fn any_bytes() -> Vec<Bytes> {
     let all: Vec<u8> = (0..=255).collect();
     let one: &[&'static [u8]] =
         &[b"", b"\0", b"\0\0\0", b"a\0b", b"\xff\xfe", b"\xc3\x28", b"\\x41", b"'\"\\", b"\r\n", b"1"];

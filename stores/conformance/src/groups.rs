@@ -9,7 +9,6 @@ crate::facts![
     a_group_is_found_in_the_order_of_the_numbers,
     a_group_is_found_table_by_table,
     a_find_begins_with_its_number_and_gives_at_most_its_limit,
-    pages_of_a_group_join_to_the_whole,
     a_shift_in_time_does_not_change_the_order_of_a_group,
     a_row_takes_its_group_to_another_table,
     a_removed_row_leaves_its_group,
@@ -54,23 +53,6 @@ fn a_find_begins_with_its_number_and_gives_at_most_its_limit(stage: &mut Stage<'
             let find = Find { from_seq, limit, ..members(Table::Live, "g") };
             same_rows(format_args!("find from {from_seq}, at most {limit}"), &stage.find(&find)?, expected)?;
         }
-    }
-    Ok(())
-}
-
-fn pages_of_a_group_join_to_the_whole(stage: &mut Stage<'_>) -> Outcome {
-    let rows = scattered();
-    stage.commit(rows.iter().map(insert).collect())?;
-    for limit in 1..=3 {
-        let (mut joined, mut from_seq) = (Vec::new(), 0);
-        // A store that does not move on must fail here, not go round for ever.
-        while joined.len() <= rows.len() {
-            let page = stage.find(&Find { from_seq, limit, ..members(Table::Live, "g") })?;
-            let Some(last) = page.last() else { break };
-            from_seq = last.seq + 1;
-            joined.extend(page);
-        }
-        same_rows(format_args!("pages of {limit}"), &joined, &rows)?;
     }
     Ok(())
 }

@@ -29,18 +29,25 @@
 //! that each of them is also one about durability. At the end comes a long random run that is
 //! compared, read by read, with a model too simple to be wrong.
 
+mod astray;
 mod back;
 mod batches;
+mod chain;
+mod cluster;
 mod concurrency;
 mod content;
 mod groups;
 mod model;
 mod order;
 mod ownership;
+mod pages;
 mod random;
+mod reads;
+mod roll;
 mod rows;
 mod stage;
 mod tallies;
+mod walk;
 
 use std::any::Any;
 use std::fmt;
@@ -63,7 +70,8 @@ pub trait Subject {
         store
     }
 
-    /// Another node's handle to the same store, for stores that several nodes share.
+    /// Another node's handle to the same store, for stores that several nodes share: a connection of its own, say.
+    /// Wherever ownership is concerned the second node comes by it.
     fn share(&self, store: &Arc<dyn Store>) -> Option<Arc<dyn Store>> {
         let _ = store;
         None
@@ -71,6 +79,18 @@ pub trait Subject {
 
     /// Lets so much time pass by the stores' clock: by moving it, or else by sleeping.
     fn pass(&self, time: Millis);
+
+    /// Whether the store notices by itself that a batch is not about the rows that are there, and refuses it as
+    /// [`Refusal::Astray`](punctual_core::store::Refusal::Astray). A store with a single writer may trust it.
+    fn tells_astray(&self) -> bool {
+        true
+    }
+
+    /// How many commits there are from one reopening to the next where facts are checked with the store reopened; more
+    /// is quicker and finds less.
+    fn commits_between_reopenings(&self) -> u64 {
+        1
+    }
 
     /// How many commits the random run makes; less is quicker and finds less.
     fn rounds(&self) -> u64 {
@@ -113,9 +133,19 @@ pub fn run(subject: &dyn Subject) {
 
 /// Examines a store and tells which facts do not hold for it.
 pub fn examine(subject: &dyn Subject) -> Vec<Failure> {
-    let of_rows =
-        [rows::FACTS, order::FACTS, groups::FACTS, back::FACTS, content::FACTS, tallies::FACTS, batches::FACTS];
-    let of_stores = [ownership::FACTS, concurrency::FACTS, random::FACTS];
+    let of_rows = [
+        rows::FACTS,
+        order::FACTS,
+        groups::FACTS,
+        back::FACTS,
+        pages::FACTS,
+        content::FACTS,
+        tallies::FACTS,
+        batches::FACTS,
+        astray::FACTS,
+    ];
+    let of_stores =
+        [reads::FACTS, chain::FACTS, ownership::FACTS, roll::FACTS, cluster::FACTS, concurrency::FACTS, random::FACTS];
     let plain = of_rows.iter().chain(&of_stores).copied().flatten().map(|fact| (fact, false));
     let reopened = of_rows.iter().copied().flatten().map(|fact| (fact, true));
     plain.chain(reopened).filter_map(|(fact, reopened)| check(subject, fact, reopened)).collect()

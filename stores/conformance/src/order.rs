@@ -12,7 +12,6 @@ crate::facts![
     a_scan_stops_before_its_end,
     a_scan_that_ends_before_it_begins_is_empty,
     a_scan_gives_at_most_its_limit,
-    pages_of_any_size_join_to_the_whole,
     a_scan_of_a_topic_gives_its_rows_only,
     the_limit_of_a_scan_counts_only_rows_of_its_topic,
     an_updated_row_is_scanned_at_its_new_time_only,
@@ -80,23 +79,6 @@ fn a_scan_gives_at_most_its_limit(stage: &mut Stage<'_>) -> Outcome {
         let scan = Scan { limit, ..whole(Table::Live) };
         let expected = &rows[..limit.min(rows.len())];
         same_rows(format_args!("scan of at most {limit}"), &stage.scan(&scan)?, expected)?;
-    }
-    Ok(())
-}
-
-fn pages_of_any_size_join_to_the_whole(stage: &mut Stage<'_>) -> Outcome {
-    let rows = sorted(shuffled());
-    stage.commit(rows.iter().map(insert).collect())?;
-    for limit in 1..=4 {
-        let (mut joined, mut from) = (Vec::new(), Position::START);
-        // A store that does not move on must fail here, not go round for ever.
-        while joined.len() <= rows.len() {
-            let page = stage.scan(&Scan { from, limit, ..whole(Table::Live) })?;
-            let Some(last) = page.last() else { break };
-            from = last.position().next();
-            joined.extend(page);
-        }
-        same_rows(format_args!("pages of {limit}"), &joined, &rows)?;
     }
     Ok(())
 }

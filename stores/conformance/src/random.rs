@@ -6,7 +6,7 @@
 use bytes::Bytes;
 use punctual_chance::Chance;
 use punctual_core::store::{
-    Batch, Bodies, Change, Fence, Fenced, Find, FindBack, Key, Position, Row, Scan, ScanBack, ShardId, Table, Tally,
+    Batch, Bodies, Change, Fence, Find, FindBack, Key, Position, Refusal, Row, Scan, ScanBack, ShardId, Table, Tally,
     TallyKind,
 };
 use punctual_core::{Name, Timestamp};
@@ -74,11 +74,11 @@ impl Run {
             if self.chance.happens(1, 10) {
                 let dead: Vec<Fence> =
                     self.dead_fences.iter().filter(|(of, _)| *of == shard).map(|(_, f)| *f).collect();
-                batches.push(Batch { shard, fence: *self.chance.pick(&dead), changes, tallies });
-                expected.push(Err(Fenced { current }));
+                batches.push(Batch { fence: *self.chance.pick(&dead), tallies, ..stage.batch(shard, changes) });
+                expected.push(Err(Refusal::Fenced { current }));
             } else {
                 self.model.apply(shard, &changes, &tallies);
-                batches.push(Batch { shard, fence: current, changes, tallies });
+                batches.push(Batch { tallies, ..stage.batch(shard, changes) });
                 expected.push(Ok(()));
             }
         }
@@ -149,30 +149,30 @@ impl Run {
         let from = Position { at: self.time(), seq: self.chance.below(self.last_seq + 2) };
         let from = if self.chance.happens(1, 2) { Position::START } else { from };
         let scan = Scan { table, from, until: self.time(), topic, limit, bodies };
-        same_rows(format_args!("{scan:?}"), &stage.store().scan(shard, &scan)?, &self.model.scan(shard, &scan))?;
+        same_rows(format_args!("{scan:?}"), &stage.scan_of(shard, &scan)?, &self.model.scan(shard, &scan))?;
 
         let from_seq = if self.chance.happens(1, 2) { 0 } else { self.chance.below(self.last_seq + 2) };
         let find = Find { table, group: self.group(), from_seq, limit, bodies };
-        same_rows(format_args!("{find:?}"), &stage.store().find(shard, &find)?, &self.model.find(shard, &find))?;
+        same_rows(format_args!("{find:?}"), &stage.find_by(find.limit, shard, &find)?, &self.model.find(shard, &find))?;
 
         let (before, topic) = (scan.from, scan.topic.clone());
         let before = if before == Position::START { Position { at: self.time(), seq: u64::MAX } } else { before };
         let back = ScanBack { table, before, from: at(self.chance.below(20)), topic, limit, bodies };
-        let got = stage.store().scan_back(shard, &back)?;
+        let got = stage.scan_back_by(back.limit, shard, &back)?;
         same_rows(format_args!("{back:?}"), &got, &self.model.scan_back(shard, &back))?;
         let before_seq = if self.chance.happens(1, 2) { u64::MAX } else { self.chance.below(self.last_seq + 2) };
         let back = FindBack { table, group: self.group(), before_seq, limit, bodies };
-        let got = stage.store().find_back(shard, &back)?;
+        let got = stage.find_back_by(back.limit, shard, &back)?;
         same_rows(format_args!("{back:?}"), &got, &self.model.find_back(shard, &back))?;
 
         let keys: Vec<Key> = (0..self.chance.below(6)).map(|_| self.key()).collect();
-        let got = stage.store().get(shard, &keys, bodies)?;
+        let got = stage.get_all(shard, &keys, bodies)?;
         same(format_args!("get of {keys:?}"), got, self.model.get(shard, &keys, bodies))?;
 
         let known: Vec<Position> = self.model.rows(shard).map(Row::position).collect();
         let positions: Vec<Position> =
             if known.is_empty() { vec![from] } else { vec![*self.chance.pick(&known), from] };
-        let got = stage.store().fetch(shard, &positions, bodies)?;
+        let got = stage.fetch_all(shard, &positions, bodies)?;
         same(format_args!("fetch of {positions:?}"), got, self.model.fetch(shard, &positions, bodies))
     }
 
@@ -180,20 +180,20 @@ impl Run {
     fn compare_all(&self, stage: &Stage<'_>, shard: ShardId) -> Outcome {
         for table in Table::ALL {
             let scan = whole(table);
-            let got = stage.store().scan(shard, &scan)?;
+            let got = stage.scan_of(shard, &scan)?;
             same_rows(format_args!("all rows of {table:?}"), &got, &self.model.scan(shard, &scan))?;
         }
         let keys: Vec<Key> = self.model.rows(shard).map(|row| row.key.clone()).collect();
-        let got = stage.store().get(shard, &keys, Bodies::With)?;
+        let got = stage.get_all(shard, &keys, Bodies::With)?;
         same("get of all keys", got, self.model.get(shard, &keys, Bodies::With))?;
         let positions: Vec<Position> = self.model.rows(shard).map(Row::position).collect();
-        let got = stage.store().fetch(shard, &positions, Bodies::With)?;
+        let got = stage.fetch_all(shard, &positions, Bodies::With)?;
         same("fetch of all positions", got, self.model.fetch(shard, &positions, Bodies::With))?;
         let mut numbers: Vec<u64> = self.model.rows(shard).map(|row| row.seq).collect();
         numbers.push(self.last_seq + 1);
-        let got = stage.store().numbered(shard, &numbers, Bodies::With)?;
+        let got = stage.numbered(shard, &numbers, Bodies::With)?;
         same("all numbers", got, self.model.numbered(shard, &numbers, Bodies::With))?;
-        same("the tallies", stage.store().tallies(shard)?, self.model.tallies(shard))
+        same("the tallies", stage.tallies(shard)?, self.model.tallies(shard))
     }
 
     fn key(&mut self) -> Key {

@@ -36,15 +36,14 @@ fn grouped(table: Table, id: &str, seq: u64, millis: u64) -> Row {
 
 fn an_empty_store_has_nothing(stage: &mut Stage<'_>) -> Outcome {
     for shard in [SHARD, ShardId(8)] {
-        let store = stage.store();
         for table in Table::ALL {
-            same_rows(format_args!("rows of {table:?}"), &store.scan(shard, &whole(table))?, &[])?;
-            same_rows(format_args!("a group in {table:?}"), &store.find(shard, &members(table, "none"))?, &[])?;
+            same_rows(format_args!("rows of {table:?}"), &stage.scan_of(shard, &whole(table))?, &[])?;
+            same_rows(format_args!("a group in {table:?}"), &stage.find_by(9, shard, &members(table, "none"))?, &[])?;
         }
-        same("a get", store.get(shard, &[Key::new("a", "b", "")], Bodies::With)?, vec![None])?;
-        same("a fetch", store.fetch(shard, &[Position::START], Bodies::With)?, vec![None])?;
-        same("a number", store.numbered(shard, &[1], Bodies::With)?, vec![None])?;
-        same("the tallies", store.tallies(shard)?, vec![])?;
+        same("a get", stage.get_all(shard, &[Key::new("a", "b", "")], Bodies::With)?, vec![None])?;
+        same("a fetch", stage.fetch_all(shard, &[Position::START], Bodies::With)?, vec![None])?;
+        same("a number", stage.numbered(shard, &[1], Bodies::With)?, vec![None])?;
+        same("the tallies", stage.tallies(shard)?, vec![])?;
     }
     Ok(())
 }
@@ -85,9 +84,9 @@ fn get_answers_in_the_order_of_the_keys(stage: &mut Stage<'_>) -> Outcome {
     let [a, b, c] = rows;
     let none = Key::new("orders", "none", "");
     let keys = [c.key.clone(), none, a.key.clone(), b.key.clone(), a.key.clone()];
-    let got = stage.store().get(SHARD, &keys, Bodies::With)?;
+    let got = stage.get_all(SHARD, &keys, Bodies::With)?;
     same("get, one key twice and one unknown", got, vec![Some(c), None, Some(a.clone()), Some(b), Some(a)])?;
-    same("get of no key", stage.store().get(SHARD, &[], Bodies::With)?, vec![])
+    same("get of no key", stage.get_all(SHARD, &[], Bodies::With)?, vec![])
 }
 
 fn fetch_answers_in_the_order_of_the_positions(stage: &mut Stage<'_>) -> Outcome {
@@ -95,9 +94,9 @@ fn fetch_answers_in_the_order_of_the_positions(stage: &mut Stage<'_>) -> Outcome
     stage.commit(rows.iter().map(insert).collect())?;
     let [a, b, c] = rows;
     let positions = [b.position(), Position { at: at(15), seq: 9 }, c.position(), a.position(), b.position()];
-    let got = stage.store().fetch(SHARD, &positions, Bodies::With)?;
+    let got = stage.fetch_all(SHARD, &positions, Bodies::With)?;
     same("fetch, one twice and one unknown", got, vec![Some(b.clone()), None, Some(c), Some(a), Some(b)])?;
-    same("fetch of no position", stage.store().fetch(SHARD, &[], Bodies::With)?, vec![])
+    same("fetch of no position", stage.fetch_all(SHARD, &[], Bodies::With)?, vec![])
 }
 
 fn fetch_finds_only_live_rows_and_only_at_their_exact_position(stage: &mut Stage<'_>) -> Outcome {
@@ -116,11 +115,11 @@ fn numbered_answers_in_the_order_of_the_numbers_from_whichever_table(stage: &mut
     let setting = row(Table::Settings, "d", 4, 0);
     stage.commit(rows.iter().chain([&setting]).map(insert).collect())?;
     let [a, b, c] = rows;
-    let got = stage.store().numbered(SHARD, &[3, 9, 1, 2, 1, 4], Bodies::With)?;
+    let got = stage.numbered(SHARD, &[3, 9, 1, 2, 1, 4], Bodies::With)?;
     let expected = vec![Some(c.clone()), None, Some(a.clone()), Some(b.clone()), Some(a.clone()), None];
     same("numbered, one twice, one unknown and one of a setting", got, expected)?;
-    same("numbered of no number", stage.store().numbered(SHARD, &[], Bodies::With)?, vec![])?;
-    same("numbered of another shard", stage.store().numbered(ShardId(SHARD.0 + 1), &[1], Bodies::With)?, vec![None])
+    same("numbered of no number", stage.numbered(SHARD, &[], Bodies::With)?, vec![])?;
+    same("numbered of another shard", stage.numbered(ShardId(SHARD.0 + 1), &[1], Bodies::With)?, vec![None])
 }
 
 fn a_row_keeps_its_number_wherever_it_goes(stage: &mut Stage<'_>) -> Outcome {
@@ -130,13 +129,13 @@ fn a_row_keeps_its_number_wherever_it_goes(stage: &mut Stage<'_>) -> Outcome {
     let dead = Row { table: Table::Dead, at: at(600), ..moved.clone() };
     for (old, new) in [(&before, &moved), (&moved, &dead)] {
         stage.commit(vec![update(old, new)])?;
-        let got = stage.store().numbered(SHARD, &[1], Bodies::With)?;
+        let got = stage.numbered(SHARD, &[1], Bodies::With)?;
         same("numbered after a change", got, vec![Some(new.clone())])?;
     }
-    let bare = stage.store().numbered(SHARD, &[1], Bodies::Without)?;
+    let bare = stage.numbered(SHARD, &[1], Bodies::Without)?;
     same("numbered without bodies", bare, vec![Some(dead.clone().without_body())])?;
     stage.commit(vec![Change::Remove { place: dead.place() }])?;
-    same("numbered of a removed row", stage.store().numbered(SHARD, &[1], Bodies::With)?, vec![None])
+    same("numbered of a removed row", stage.numbered(SHARD, &[1], Bodies::With)?, vec![None])
 }
 
 fn an_update_changes_time_and_state_and_keeps_the_rest(stage: &mut Stage<'_>) -> Outcome {
@@ -268,12 +267,12 @@ fn reads_without_bodies_give_all_but_the_bodies(stage: &mut Stage<'_>) -> Outcom
     let row = grouped(Table::Live, "1", 1, 1_000);
     stage.commit(vec![insert(&row)])?;
     let (key, position, bare) = (row.key.clone(), row.position(), row.clone().without_body());
-    let (store, bodies) = (stage.store(), Bodies::Without);
-    same("get", store.get(SHARD, &[key], bodies)?, vec![Some(bare.clone())])?;
-    same("fetch", store.fetch(SHARD, &[position], bodies)?, vec![Some(bare.clone())])?;
+    let bodies = Bodies::Without;
+    same("get", stage.get_all(SHARD, &[key], bodies)?, vec![Some(bare.clone())])?;
+    same("fetch", stage.fetch_all(SHARD, &[position], bodies)?, vec![Some(bare.clone())])?;
     let scan = Scan { bodies, until: Timestamp::LAST, ..whole(Table::Live) };
-    same_rows("scan", &store.scan(SHARD, &scan)?, std::slice::from_ref(&bare))?;
+    same_rows("scan", &stage.scan(&scan)?, std::slice::from_ref(&bare))?;
     let find = Find { bodies, ..members(Table::Live, "customer-1") };
-    same_rows("find", &store.find(SHARD, &find)?, &[bare])?;
+    same_rows("find", &stage.find(&find)?, &[bare])?;
     same("get with bodies afterwards", stage.get(&row.key)?, Some(row))
 }

@@ -7,21 +7,25 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use punctual_core::store::{
-    Batch, Bodies, Change, Claim, Fence, Fenced, Find, FindBack, Key, Position, Row, Scan, ScanBack, ShardId, Store,
-    StoreError, Table, Tally,
+    Batch, Bodies, Change, Claim, Fence, Find, Found, Incarnation, Key, Position, Refusal, Row, Scan, ShardId, Store,
+    StoreError, Table, Tally, Tenure, Want,
 };
-use punctual_core::{Millis, Name, Timestamp};
+use punctual_core::{Name, Timestamp};
 
 use crate::Subject;
 
 /// The shard on which a check works unless it needs several.
 pub(crate) const SHARD: ShardId = ShardId(7);
 
-/// A lease that does not end while a check runs.
-pub(crate) const LONG: Millis = Millis::from_hours(1);
-
 /// What differed from the fact.
 pub(crate) struct Difference(pub(crate) String);
+
+impl Difference {
+    /// The same, and after what it came.
+    pub(crate) fn after(self, what: &str) -> Difference {
+        Difference(format!("after {what}: {}", self.0))
+    }
+}
 
 /// Whether a fact holds.
 pub(crate) type Outcome = Result<(), Difference>;
@@ -36,13 +40,15 @@ impl From<StoreError> for Difference {
 pub(crate) struct Stage<'a> {
     pub(crate) subject: &'a dyn Subject,
     store: Option<Arc<dyn Store>>,
-    fences: BTreeMap<ShardId, Fence>,
+    tenures: BTreeMap<ShardId, Tenure>,
     reopening: bool,
+    commits: u64,
 }
 
 impl<'a> Stage<'a> {
     pub(crate) fn new(subject: &'a dyn Subject, reopening: bool) -> Result<Stage<'a>, Difference> {
-        let mut stage = Stage { subject, store: Some(subject.fresh()), fences: BTreeMap::new(), reopening };
+        let store = Some(subject.fresh());
+        let mut stage = Stage { subject, store, tenures: BTreeMap::new(), reopening, commits: 0 };
         stage.own(SHARD)?;
         Ok(stage)
     }
@@ -57,33 +63,47 @@ impl<'a> Stage<'a> {
         self.store.as_ref().expect("the store is away only while it is reopened")
     }
 
-    /// The name under which the check owns its shards.
-    pub(crate) fn node() -> Name {
-        name("node-1")
+    /// Another node's handle to the store, or the same one where nodes do not share stores. It must be gone before the
+    /// store is reopened.
+    pub(crate) fn other(&self) -> Arc<dyn Store> {
+        self.subject.share(self.store()).unwrap_or_else(|| Arc::clone(self.store()))
     }
 
-    /// Claims a shard for the check, again if it has it.
+    /// Who owns the check's shards.
+    pub(crate) fn who() -> Incarnation {
+        life("node-1", 1)
+    }
+
+    /// Claims a shard for the check, again if it has it, and whoever has it.
     pub(crate) fn own(&mut self, shard: ShardId) -> Result<Fence, Difference> {
-        let fence = granted(self.store().claim(shard, &Stage::node(), LONG)?)?;
-        self.fences.insert(shard, fence);
-        Ok(fence)
+        let seen = self.tenures.get(&shard).map_or(Fence::default(), |tenure| tenure.fence);
+        let tenure = match claim(self.store(), &Stage::who(), shard, seen)? {
+            Claim::Granted(tenure) => tenure,
+            Claim::Outrun(current) => granted(claim(self.store(), &Stage::who(), shard, current)?)?,
+        };
+        self.tenures.insert(shard, tenure);
+        Ok(tenure.fence)
     }
 
     pub(crate) fn fence(&self, shard: ShardId) -> Fence {
-        self.fences[&shard]
+        self.tenure(shard).fence
+    }
+
+    pub(crate) fn tenure(&self, shard: ShardId) -> Tenure {
+        self.tenures[&shard]
     }
 
     /// Ends the store and opens it anew; the check owns its shards again.
     pub(crate) fn reopen(&mut self) -> Outcome {
         let store = self.store.take().expect("the store is away only while it is reopened");
         self.store = Some(self.subject.reopen(store));
-        let shards: Vec<ShardId> = self.fences.keys().copied().collect();
+        let shards: Vec<ShardId> = self.tenures.keys().copied().collect();
         shards.into_iter().try_for_each(|shard| self.own(shard).map(|_| ()))
     }
 
-    /// The changes as a batch of a shard that the check owns.
+    /// The changes as a batch of a shard that the check owns. It gets its serial when it is committed.
     pub(crate) fn batch(&self, shard: ShardId, changes: Vec<Change>) -> Batch {
-        Batch { shard, fence: self.fence(shard), changes, tallies: Vec::new() }
+        Batch { shard, fence: self.fence(shard), serial: 0, changes, tallies: Vec::new() }
     }
 
     /// Commits changes to [`SHARD`].
@@ -98,6 +118,12 @@ impl<'a> Stage<'a> {
         self.commit_all(vec![batch])
     }
 
+    /// Commits many changes to [`SHARD`], in batches of a size that the store likes.
+    pub(crate) fn commit_in_parts(&mut self, changes: Vec<Change>) -> Outcome {
+        let most = self.store().terms().batch_changes.min(10_000);
+        changes.chunks(most).try_for_each(|part| self.commit(part.to_vec()))
+    }
+
     /// Commits batches of which none is to be refused.
     pub(crate) fn commit_all(&mut self, batches: Vec<Batch>) -> Outcome {
         let granted = vec![Ok(()); batches.len()];
@@ -105,45 +131,77 @@ impl<'a> Stage<'a> {
         same("the answers to a commit", answers, granted)
     }
 
-    /// Commits batches and gives the answers.
-    pub(crate) fn try_commit(&mut self, batches: Vec<Batch>) -> Result<Vec<Result<(), Fenced>>, Difference> {
+    /// Numbers the batches, commits them and gives the answers.
+    pub(crate) fn try_commit(&mut self, mut batches: Vec<Batch>) -> Result<Vec<Result<(), Refusal>>, Difference> {
+        let numbers = self.number(&mut batches);
         let answers = self.store().commit(batches)?;
-        if self.reopening {
+        for ((shard, serial), _) in numbers.into_iter().zip(&answers).filter(|(_, answer)| answer.is_ok()) {
+            self.tenures.entry(shard).or_default().serial = serial;
+        }
+        self.commits += 1;
+        if self.reopening && self.commits.is_multiple_of(self.subject.commits_between_reopenings()) {
             self.reopen()?;
         }
         Ok(answers)
     }
 
+    /// Gives each batch its place in the chain of its shard; those under another fence do not lengthen it.
+    pub(crate) fn number(&self, batches: &mut [Batch]) -> Vec<(ShardId, u64)> {
+        let mut tenures = self.tenures.clone();
+        let number = |batch: &mut Batch| {
+            let latest = tenures.entry(batch.shard).or_default();
+            batch.serial = latest.serial + u64::from(!batch.is_empty());
+            if batch.fence == latest.fence {
+                latest.serial = batch.serial;
+            }
+            (batch.shard, batch.serial)
+        };
+        batches.iter_mut().map(number).collect()
+    }
+
+    /// What anybody sees. If the check owns the shard, its owner must read the same.
+    pub(crate) fn read(&self, shard: ShardId, want: Want<'_>) -> Result<Found, Difference> {
+        let seen = only(self.store().look(&[(shard, want)])?)?;
+        if let Some(tenure) = self.tenures.get(&shard) {
+            let read = only(self.store().read(shard, *tenure, &[want])?)?;
+            same("what the owner reads, beside what others see", &read, &seen)?;
+        }
+        Ok(seen)
+    }
+
     pub(crate) fn get(&self, key: &Key) -> Result<Option<Row>, Difference> {
-        let mut rows = self.store().get(SHARD, std::slice::from_ref(key), Bodies::With)?;
-        same("the number of answers to a get", rows.len(), 1)?;
-        Ok(rows.remove(0))
+        let rows = self.get_all(SHARD, std::slice::from_ref(key), Bodies::With)?;
+        only(rows)
+    }
+
+    pub(crate) fn get_all(&self, shard: ShardId, keys: &[Key], bodies: Bodies) -> Result<Vec<Option<Row>>, Difference> {
+        Ok(self.read(shard, Want::Keys(keys, bodies))?.each())
     }
 
     pub(crate) fn fetch(&self, position: Position) -> Result<Option<Row>, Difference> {
-        let mut rows = self.store().fetch(SHARD, &[position], Bodies::With)?;
-        same("the number of answers to a fetch", rows.len(), 1)?;
-        Ok(rows.remove(0))
+        only(self.fetch_all(SHARD, &[position], Bodies::With)?)
     }
 
-    pub(crate) fn scan(&self, scan: &Scan) -> Result<Vec<Row>, Difference> {
-        Ok(self.store().scan(SHARD, scan)?)
+    pub(crate) fn fetch_all(
+        &self,
+        shard: ShardId,
+        positions: &[Position],
+        bodies: Bodies,
+    ) -> Result<Vec<Option<Row>>, Difference> {
+        Ok(self.read(shard, Want::Positions(positions, bodies))?.each())
     }
 
-    pub(crate) fn find(&self, find: &Find) -> Result<Vec<Row>, Difference> {
-        Ok(self.store().find(SHARD, find)?)
+    pub(crate) fn numbered(
+        &self,
+        shard: ShardId,
+        numbers: &[u64],
+        bodies: Bodies,
+    ) -> Result<Vec<Option<Row>>, Difference> {
+        Ok(self.read(shard, Want::Numbers(numbers, bodies))?.each())
     }
 
-    pub(crate) fn scan_back(&self, back: &ScanBack) -> Result<Vec<Row>, Difference> {
-        Ok(self.store().scan_back(SHARD, back)?)
-    }
-
-    pub(crate) fn find_back(&self, back: &FindBack) -> Result<Vec<Row>, Difference> {
-        Ok(self.store().find_back(SHARD, back)?)
-    }
-
-    pub(crate) fn tallies(&self) -> Result<Vec<(Tally, i64)>, Difference> {
-        Ok(self.store().tallies(SHARD)?)
+    pub(crate) fn tallies(&self, shard: ShardId) -> Result<Vec<(Tally, i64)>, Difference> {
+        Ok(self.read(shard, Want::Tallies)?.tallies())
     }
 
     /// Compares all that the tables of [`SHARD`] have, but for rows without a time.
@@ -155,6 +213,27 @@ impl<'a> Stage<'a> {
         }
         Ok(())
     }
+}
+
+/// The one answer to the one thing that was asked.
+pub(crate) fn only<T: Debug>(mut answers: Vec<T>) -> Result<T, Difference> {
+    same("the number of answers", answers.len(), 1)?;
+    Ok(answers.remove(0))
+}
+
+/// One life of a node.
+pub(crate) fn life(node: &str, number: u64) -> Incarnation {
+    Incarnation { node: name(node), number }
+}
+
+/// Claims one shard.
+pub(crate) fn claim(
+    store: &Arc<dyn Store>,
+    who: &Incarnation,
+    shard: ShardId,
+    seen: Fence,
+) -> Result<Claim, Difference> {
+    only(store.claim(who, &[(shard, seen)])?)
 }
 
 /// A scan of a whole table, with bodies.
@@ -202,10 +281,11 @@ pub(crate) fn update(from: &Row, to: &Row) -> Change {
     Change::Update { place: from.place(), table: to.table, at: to.at, state: to.state.clone() }
 }
 
-pub(crate) fn granted(claim: Claim) -> Result<Fence, Difference> {
+/// The tenure that a claim granted.
+pub(crate) fn granted(claim: Claim) -> Result<Tenure, Difference> {
     match claim {
-        Claim::Granted(fence) => Ok(fence),
-        Claim::Held { by, .. } => Err(Difference(format!("a claim was refused because {by} holds the shard"))),
+        Claim::Granted(tenure) => Ok(tenure),
+        Claim::Outrun(current) => Err(Difference(format!("a claim was outrun: {current:?} is in force"))),
     }
 }
 

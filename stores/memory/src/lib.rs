@@ -2,7 +2,8 @@
 //!
 //! It is deterministic: no threads, no randomness, and the time comes from the clock it is given.
 //! What goes wrong goes wrong because the caller said so, through [`Faults`] and the three words
-//! for buffered writing, [`MemoryStore::hold`], [`MemoryStore::sync`] and [`MemoryStore::crash`].
+//! for buffered writing, [`MemoryStore::hold`], [`MemoryStore::sync`] and [`MemoryStore::crash`], with
+//! [`MemoryStore::fail_over`] for a copy that was behind.
 //!
 //! A caller that breaks the contract (inserts a key twice, changes a row that is not where it says)
 //! has a bug that other stores might hide: this one panics and says what was expected.
@@ -10,8 +11,8 @@
 //! ```
 //! use std::sync::Arc;
 //!
-//! use punctual_core::store::{Claim, ShardId, Store};
-//! use punctual_core::{Clock, Millis, Name, Timestamp};
+//! use punctual_core::store::{Claim, Fence, Incarnation, ShardId, Store};
+//! use punctual_core::{Clock, Name, Timestamp};
 //! use punctual_memory::MemoryStore;
 //!
 //! struct Noon;
@@ -22,9 +23,12 @@
 //! }
 //!
 //! let store = MemoryStore::new(Arc::new(Noon));
-//! let claim = |node: &str| store.claim(ShardId(0), &Name::stored(node), Millis::from_secs(10));
-//! assert!(matches!(claim("node-1")?, Claim::Granted(_)));
-//! assert!(matches!(claim("node-2")?, Claim::Held { .. }), "a shard has one owner");
+//! let claim = |node: &str| {
+//!     let who = Incarnation { node: Name::stored(node), number: 1 };
+//!     store.claim(&who, &[(ShardId(0), Fence::default())])
+//! };
+//! assert!(matches!(claim("node-1")?[0], Claim::Granted(_)));
+//! assert!(matches!(claim("node-2")?[0], Claim::Outrun(_)), "a shard has one owner");
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 
@@ -37,11 +41,11 @@ mod slab;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use punctual_core::Clock;
 use punctual_core::store::{
-    Batch, Bodies, Claim, Fence, Fenced, Find, FindBack, Hardship, Key, Owner, Ownership, Position, Room, Row, Scan,
-    ScanBack, ShardId, Store, StoreError, Tally,
+    Batch, Beat, Claim, Entry, Fence, Found, Hardship, Incarnation, Members, Outdated, Refusal, Roll, Room, ShardId,
+    Store, StoreError, Tenure, Want,
 };
-use punctual_core::{Clock, Millis, Name};
 
 pub use faults::{Fate, Faults};
 
@@ -59,10 +63,10 @@ pub struct MemoryStore {
 
 #[derive(Default)]
 struct Holdings {
-    ownership: Ownership,
+    members: Members,
     shards: BTreeMap<ShardId, ShardRows>,
-    /// While commits are held: the shards as a crash leaves them.
-    durable: Option<BTreeMap<ShardId, ShardRows>>,
+    /// While commits are held: what there was before them.
+    before: Option<Box<(Members, BTreeMap<ShardId, ShardRows>)>>,
     /// How often the store has crashed; a commit belongs to the life in which it began.
     crashes: u64,
 }
@@ -83,14 +87,14 @@ impl MemoryStore {
     /// [`sync`](MemoryStore::sync) came in between. Copies the rows: for small stores.
     pub fn hold(&self) {
         let mut holdings = self.holdings();
-        holdings.durable = Some(holdings.shards.clone());
+        holdings.before = Some(Box::new((holdings.members.clone(), holdings.shards.clone())));
     }
 
     /// Makes all held commits durable, and holds on if commits were held.
     pub fn sync(&self) {
-        let mut holdings = self.holdings();
-        if holdings.durable.is_some() {
-            holdings.durable = Some(holdings.shards.clone());
+        let holds = self.holdings().before.is_some();
+        if holds {
+            self.hold();
         }
     }
 
@@ -100,9 +104,26 @@ impl MemoryStore {
     pub fn crash(&self) {
         let mut holdings = self.holdings();
         holdings.crashes += 1;
-        if let Some(durable) = &holdings.durable {
-            holdings.shards = durable.clone();
+        let Some(before) = holdings.before.clone() else { return };
+        let (members, shards) = *before;
+        for (shard, _) in holdings.members.clone().fences() {
+            holdings.members.go_back(shard, members.tenure(shard).serial);
         }
+        holdings.shards = shards;
+    }
+
+    /// Goes back to how everything was when commits were held, or synced after that: like a copy that was behind and
+    /// takes over. Owners, their fences and the entries of the cluster are as they were then, too.
+    pub fn fail_over(&self) {
+        let mut holdings = self.holdings();
+        holdings.crashes += 1;
+        let Some(before) = holdings.before.clone() else { return };
+        (holdings.members, holdings.shards) = *before;
+    }
+
+    /// How a shard is held and how far it is, whatever shall go wrong.
+    pub fn tenure(&self, shard: ShardId) -> Tenure {
+        self.holdings().members.tenure(shard)
     }
 
     /// The holdings, if calls come through.
@@ -115,70 +136,62 @@ impl MemoryStore {
         self.holdings.lock().expect("no call has broken the contract and panicked before")
     }
 
-    /// What `read` finds in a shard; nothing if the shard never had a row. A read sorts what it
-    /// comes by, hence it is exclusive.
-    fn in_shard<T: Default>(&self, shard: ShardId, read: impl FnOnce(&mut ShardRows) -> T) -> Result<T, StoreError> {
-        Ok(self.reach()?.shards.get_mut(&shard).map(read).unwrap_or_default())
+    /// Lets the delay of each scan pass.
+    fn delay_scans<'a>(&self, wants: impl Iterator<Item = &'a Want<'a>>) {
+        for want in wants {
+            if let Want::Scan(scan) = want {
+                self.faults.delay_scan(scan.table);
+            }
+        }
+    }
+
+    fn micros(&self) -> u64 {
+        self.clock.micros()
+    }
+}
+
+impl Holdings {
+    /// What is wanted of a shard. A read sorts what it comes by, hence it is exclusive.
+    fn find(&mut self, shard: ShardId, want: &Want<'_>) -> Found {
+        self.shards.entry(shard).or_default().find_all(want)
     }
 }
 
 impl Store for MemoryStore {
-    fn claim(&self, shard: ShardId, node: &Name, lease: Millis) -> Result<Claim, StoreError> {
-        Ok(self.reach()?.ownership.claim(shard, node, lease, self.clock.now()))
+    fn beat(&self, beat: &Beat) -> Result<Roll, StoreError> {
+        Ok(self.reach()?.members.beat(beat, self.micros()))
     }
 
-    fn renew(&self, shard: ShardId, fence: Fence, lease: Millis) -> Result<(), StoreError> {
-        Ok(self.reach()?.ownership.renew(shard, fence, lease, self.clock.now())?)
+    fn claim(&self, who: &Incarnation, wanted: &[(ShardId, Fence)]) -> Result<Vec<Claim>, StoreError> {
+        Ok(self.reach()?.members.claim(who, wanted, self.micros()))
     }
 
-    fn release(&self, shard: ShardId, fence: Fence) -> Result<(), StoreError> {
-        Ok(self.reach()?.ownership.release(shard, fence)?)
+    fn release(&self, shard: ShardId, fence: Fence, to: Option<&Incarnation>) -> Result<Fence, StoreError> {
+        Ok(self.reach()?.members.release(shard, fence, to, self.micros())?)
     }
 
-    fn owners(&self) -> Result<Vec<Owner>, StoreError> {
-        Ok(self.reach()?.ownership.owners())
+    fn cluster_get(&self, key: &str) -> Result<Option<Entry>, StoreError> {
+        Ok(self.reach()?.members.entry(key).cloned())
     }
 
-    fn get(&self, shard: ShardId, keys: &[Key], bodies: Bodies) -> Result<Vec<Option<Row>>, StoreError> {
-        let holdings = self.reach()?;
-        let shard = holdings.shards.get(&shard);
-        Ok(keys.iter().map(|key| shard?.get(key, bodies)).collect())
+    fn cluster_put(&self, key: &str, seen: u64, value: &[u8]) -> Result<Result<u64, Outdated>, StoreError> {
+        Ok(self.reach()?.members.put(key, seen, value))
     }
 
-    fn fetch(&self, shard: ShardId, positions: &[Position], bodies: Bodies) -> Result<Vec<Option<Row>>, StoreError> {
-        let holdings = self.reach()?;
-        let shard = holdings.shards.get(&shard);
-        Ok(positions.iter().map(|position| shard?.fetch(*position, bodies)).collect())
+    fn read(&self, shard: ShardId, tenure: Tenure, wants: &[Want<'_>]) -> Result<Vec<Found>, StoreError> {
+        self.delay_scans(wants.iter());
+        let mut holdings = self.reach()?;
+        holdings.members.admit_read(shard, tenure)?;
+        Ok(wants.iter().map(|want| holdings.find(shard, want)).collect())
     }
 
-    fn numbered(&self, shard: ShardId, numbers: &[u64], bodies: Bodies) -> Result<Vec<Option<Row>>, StoreError> {
-        let holdings = self.reach()?;
-        let shard = holdings.shards.get(&shard);
-        Ok(numbers.iter().map(|number| shard?.numbered(*number, bodies)).collect())
+    fn look(&self, wants: &[(ShardId, Want<'_>)]) -> Result<Vec<Found>, StoreError> {
+        self.delay_scans(wants.iter().map(|(_, want)| want));
+        let mut holdings = self.reach()?;
+        Ok(wants.iter().map(|(shard, want)| holdings.find(*shard, want)).collect())
     }
 
-    fn scan(&self, shard: ShardId, scan: &Scan) -> Result<Vec<Row>, StoreError> {
-        self.faults.delay_scan(scan.table);
-        self.in_shard(shard, |shard| shard.scan(scan))
-    }
-
-    fn find(&self, shard: ShardId, find: &Find) -> Result<Vec<Row>, StoreError> {
-        self.in_shard(shard, |shard| shard.find(find))
-    }
-
-    fn scan_back(&self, shard: ShardId, back: &ScanBack) -> Result<Vec<Row>, StoreError> {
-        self.in_shard(shard, |shard| shard.scan_back(back))
-    }
-
-    fn find_back(&self, shard: ShardId, back: &FindBack) -> Result<Vec<Row>, StoreError> {
-        self.in_shard(shard, |shard| shard.find_back(back))
-    }
-
-    fn tallies(&self, shard: ShardId) -> Result<Vec<(Tally, i64)>, StoreError> {
-        self.in_shard(shard, |shard| shard.tallies())
-    }
-
-    fn commit(&self, batches: Vec<Batch>) -> Result<Vec<Result<(), Fenced>>, StoreError> {
+    fn commit(&self, batches: Vec<Batch>) -> Result<Vec<Result<(), Refusal>>, StoreError> {
         let life = self.reach()?.crashes;
         self.faults.delay();
         let mut holdings = self.holdings();
@@ -188,12 +201,12 @@ impl Store for MemoryStore {
         let fate = self.faults.take_fate()?;
         let kept = fate.map_or(batches.len(), |fate| fate.kept(batches.len()));
         let mut answers = Vec::with_capacity(kept);
-        for Batch { shard, fence, changes, tallies } in batches.into_iter().take(kept) {
-            let admitted = holdings.ownership.admit(shard, fence);
-            if admitted.is_ok() {
-                holdings.shards.entry(shard).or_default().apply(changes, tallies);
+        for batch in batches.into_iter().take(kept) {
+            let is_new = holdings.members.admit_commit(&batch);
+            if is_new == Ok(true) {
+                holdings.shards.entry(batch.shard).or_default().apply(batch.changes, batch.tallies);
             }
-            answers.push(admitted);
+            answers.push(is_new.map(drop));
         }
         match fate {
             None => Ok(answers),

@@ -13,10 +13,10 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use punctual_core::Timestamp;
 use punctual_core::store::{
-    Bodies, Change, Find, FindBack, Index, Key, Place, Position, Row, Scan, ScanBack, Table, Tally,
+    Bodies, Change, Find, FindBack, Found, Index, Key, Page, Place, Position, Row, Scan, ScanBack, Table, Tally, Want,
 };
+use punctual_core::{Name, Timestamp};
 
 use crate::keys::Keys;
 use crate::numbers::Numbers;
@@ -52,49 +52,65 @@ impl ShardRows {
         }
     }
 
-    pub(crate) fn get(&self, key: &Key, bodies: Bodies) -> Option<Row> {
+    /// What a read asks for.
+    pub(crate) fn find_all(&mut self, want: &Want<'_>) -> Found {
+        match *want {
+            Want::Keys(keys, bodies) => Found::Each(keys.iter().map(|key| self.get(key, bodies)).collect()),
+            Want::Positions(positions, bodies) => {
+                Found::Each(positions.iter().map(|position| self.fetch(*position, bodies)).collect())
+            }
+            Want::Numbers(numbers, bodies) => {
+                Found::Each(numbers.iter().map(|number| self.numbered(*number, bodies)).collect())
+            }
+            Want::Scan(scan) => Found::Span(self.scan(scan)),
+            Want::ScanBack(back) => Found::Span(self.scan_back(back)),
+            Want::Find(find) => Found::Members(self.find(find)),
+            Want::FindBack(back) => Found::Members(self.find_back(back)),
+            Want::Tallies => Found::Tallies(self.tallies()),
+        }
+    }
+
+    fn get(&self, key: &Key, bodies: Bodies) -> Option<Row> {
         self.keys.get(key, &self.rows).map(|slot| copy(&self.rows[slot], bodies))
     }
 
-    pub(crate) fn fetch(&self, position: Position, bodies: Bodies) -> Option<Row> {
+    fn fetch(&self, position: Position, bodies: Bodies) -> Option<Row> {
         let row = &self.rows[self.numbers.get(position.seq)?];
         (row.table == Table::Live && row.at == position.at).then(|| copy(row, bodies))
     }
 
-    pub(crate) fn numbered(&self, number: u64, bodies: Bodies) -> Option<Row> {
+    fn numbered(&self, number: u64, bodies: Bodies) -> Option<Row> {
         let row = &self.rows[self.numbers.get(number)?];
         (row.table != Table::Settings).then(|| copy(row, bodies))
     }
 
-    pub(crate) fn scan(&mut self, scan: &Scan) -> Vec<Row> {
+    fn scan(&mut self, scan: &Scan) -> Page<Position> {
         let ShardRows { rows, tables, .. } = self;
         let in_time = index(tables, scan.table).range(scan.from, scan.until).map(|(_, slot)| &rows[slot]);
-        let wanted = in_time.filter(|row| scan.topic.as_deref().is_none_or(|topic| row.key.topic() == topic));
-        wanted.take(scan.limit).map(|row| copy(row, scan.bodies)).collect()
+        page(in_time, scan.from, scan.topic.as_ref(), scan.limit, scan.bodies, |row| row.position().next())
     }
 
-    pub(crate) fn find(&mut self, find: &Find) -> Vec<Row> {
+    fn find(&mut self, find: &Find) -> Page<u64> {
         let ShardRows { rows, tables, .. } = self;
-        let slots = index(tables, find.table).group(&find.group, find.from_seq).take(find.limit);
-        slots.map(|(_, slot)| copy(&rows[slot], find.bodies)).collect()
+        let members = index(tables, find.table).group(&find.group, find.from_seq).map(|(_, slot)| &rows[slot]);
+        page(members, find.from_seq, None, find.limit, find.bodies, |row| row.seq + 1)
     }
 
-    pub(crate) fn scan_back(&mut self, back: &ScanBack) -> Vec<Row> {
+    fn scan_back(&mut self, back: &ScanBack) -> Page<Position> {
         let ShardRows { rows, tables, .. } = self;
         // Rows without a time are left out.
         let before = back.before.min(Position::start_of(Timestamp::NEVER));
         let in_time = index(tables, back.table).range_back(back.from, before).map(|(_, slot)| &rows[slot]);
-        let wanted = in_time.filter(|row| back.topic.as_deref().is_none_or(|topic| row.key.topic() == topic));
-        wanted.take(back.limit).map(|row| copy(row, back.bodies)).collect()
+        page(in_time, back.before, back.topic.as_ref(), back.limit, back.bodies, Row::position)
     }
 
-    pub(crate) fn find_back(&mut self, back: &FindBack) -> Vec<Row> {
+    fn find_back(&mut self, back: &FindBack) -> Page<u64> {
         let ShardRows { rows, tables, .. } = self;
-        let slots = index(tables, back.table).group_back(&back.group, back.before_seq).take(back.limit);
-        slots.map(|(_, slot)| copy(&rows[slot], back.bodies)).collect()
+        let members = index(tables, back.table).group_back(&back.group, back.before_seq).map(|(_, slot)| &rows[slot]);
+        page(members, back.before_seq, None, back.limit, back.bodies, |row| row.seq)
     }
 
-    pub(crate) fn tallies(&self) -> Vec<(Tally, i64)> {
+    fn tallies(&self) -> Vec<(Tally, i64)> {
         self.tallies.iter().map(|(tally, count)| (tally.clone(), *count)).collect()
     }
 
@@ -202,6 +218,34 @@ impl ShardRows {
 
 fn index(tables: &mut [Index<Slot>], table: Table) -> &mut Index<Slot> {
     &mut tables[table as usize - 1]
+}
+
+/// How many rows of other topics a read looks at before it stops and says where.
+const LOOKED: usize = 4_096;
+
+/// The first of these rows, of a topic if one is given, and where to go on after the last that was looked at.
+fn page<'a, C>(
+    rows: impl Iterator<Item = &'a Row>,
+    begin: C,
+    topic: Option<&Name>,
+    limit: usize,
+    bodies: Bodies,
+    after: impl Fn(&Row) -> C,
+) -> Page<C> {
+    if limit == 0 {
+        return Page { rows: Vec::new(), next: Some(begin) };
+    }
+    let (mut page, most) = (Page::default(), limit.saturating_add(LOOKED));
+    for (looked, row) in rows.enumerate() {
+        if topic.is_none_or(|topic| row.key.topic() == topic.as_str()) {
+            page.rows.push(copy(row, bodies));
+        }
+        if page.rows.len() == limit || looked + 1 == most {
+            page.next = Some(after(row));
+            break;
+        }
+    }
+    page
 }
 
 fn check_settings(place: &Place, table: Table) {

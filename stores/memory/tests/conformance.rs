@@ -29,6 +29,11 @@ impl Subject for InMemory {
         self.clock.pass(time);
     }
 
+    fn tells_astray(&self) -> bool {
+        // It panics instead and says what was expected.
+        false
+    }
+
     fn seed(&self) -> u64 {
         self.seed
     }

@@ -7,7 +7,10 @@ use std::sync::mpsc::channel;
 use std::thread;
 
 use bench::{Bench, SHARD, claim, insert};
-use punctual_core::store::{Bodies, Fence, Fenced, Hardship, ShardId, Store, StoreError};
+use punctual_core::store::{
+    Beat, Bodies, Fence, Hardship, Incarnation, Look, Refusal, ShardId, Store, StoreError, Tenure,
+};
+use punctual_core::{Millis, Name};
 use punctual_memory::Fate;
 
 fn is_unavailable<T>(answer: Result<T, StoreError>) -> bool {
@@ -48,8 +51,13 @@ fn a_cut_off_store_answers_nothing_until_it_is_healed() {
     bench.store.faults().cut();
     assert!(is_unavailable(bench.commit(vec![insert("a", 1)])));
     assert!(is_unavailable(bench.store.get(SHARD, &[], Bodies::With)));
-    assert!(is_unavailable(bench.store.owners()));
-    assert!(is_unavailable(bench.store.release(SHARD, bench.fence)));
+    let who = Incarnation { node: Name::new("node").unwrap(), number: 1 };
+    assert!(is_unavailable(bench.store.read(SHARD, Tenure { fence: bench.fence, serial: 0 }, &[])));
+    assert!(is_unavailable(bench.store.claim(&who, &[])));
+    assert!(is_unavailable(bench.store.beat(&Beat { who, address: String::new(), lease: Millis(1) })));
+    assert!(is_unavailable(bench.store.release(SHARD, bench.fence, None)));
+    assert!(is_unavailable(bench.store.cluster_get("level")));
+    assert!(is_unavailable(bench.store.cluster_put("level", 0, b"1")));
     bench.store.faults().heal();
     assert!(bench.ids(SHARD).is_empty());
     assert_eq!(bench.commit(vec![insert("a", 1)]), Ok(vec![Ok(())]));
@@ -68,7 +76,7 @@ fn a_poisoned_store_says_so_in_every_answer() {
 fn an_old_fence_is_refused_after_a_claim_under_the_same_name() {
     let bench = Bench::new();
     let current = claim(&*bench.store, SHARD);
-    assert_eq!(bench.commit(vec![insert("a", 1)]), Ok(vec![Err(Fenced { current })]));
+    assert_eq!(bench.commit(vec![insert("a", 1)]), Ok(vec![Err(Refusal::Fenced { current })]));
     assert_eq!(current, Fence(bench.fence.0 + 1));
 }
 

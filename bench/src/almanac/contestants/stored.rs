@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use punctual_core::store::{
-    Batch, Bodies, Change, Claim, Fence, Key, Position, Row, Scan, ShardId, Store, StoreError, Table,
+    Batch, Bodies, Change, Claim, Fence, Incarnation, Key, Look, Position, Row, Scan, ShardId, Store, StoreError,
+    Table, Tenure,
 };
-use punctual_core::{Millis, Name, Timestamp};
+use punctual_core::{Name, Timestamp};
 
 use super::{Contestant, Inserts};
 
@@ -14,21 +15,30 @@ const SHARD: ShardId = ShardId(0);
 
 pub struct Stored {
     store: Arc<dyn Store>,
-    fence: Fence,
+    tenure: Tenure,
 }
 
 impl Stored {
     pub fn new(store: Arc<dyn Store>) -> Stored {
-        let node = Name::new("bench").expect("a name");
-        let claim = store.claim(SHARD, &node, Millis::from_hours(24)).expect("the store answers");
-        let Claim::Granted(fence) = claim else { panic!("nobody else owns the shard, and yet {claim:?}") };
-        Stored { store, fence }
+        let who = Incarnation { node: Name::new("bench").expect("a name"), number: 1 };
+        // One that was opened again has another fence in force than a new one, and says which.
+        let claim = |fence| answered(store.claim(&who, &[(SHARD, fence)]))[0];
+        let claim = match claim(Fence::default()) {
+            Claim::Outrun(fence) => claim(fence),
+            granted => granted,
+        };
+        let Claim::Granted(tenure) = claim else { panic!("nobody else claims the shard, and yet {claim:?}") };
+        Stored { store, tenure }
     }
 
-    fn commit(&self, changes: Vec<Change>) {
-        let batch = Batch { shard: SHARD, fence: self.fence, changes, tallies: Vec::new() };
-        let outcome = answered(self.store.commit(vec![batch]));
-        assert!(outcome.iter().all(Result::is_ok), "nobody else claims the shard");
+    fn commit(&mut self, changes: Vec<Change>) {
+        let Tenure { fence, serial } = self.tenure;
+        // What changes nothing only asks.
+        let serial = serial + u64::from(!changes.is_empty());
+        let outcome =
+            answered(self.store.commit(vec![Batch { shard: SHARD, fence, serial, changes, tallies: Vec::new() }]));
+        assert!(outcome.iter().all(Result::is_ok), "nobody else claims the shard, and yet {outcome:?}");
+        self.tenure.serial = serial;
     }
 }
 
@@ -41,7 +51,7 @@ impl Inserts for Stored {
 impl Contestant for Stored {
     fn due(&mut self, from: Position, until: Timestamp, limit: usize) -> Vec<Row> {
         let scan = Scan { table: Table::Live, from, until, topic: None, limit, bodies: Bodies::With };
-        answered(self.store.scan(SHARD, &scan))
+        answered(self.store.scan(SHARD, &scan)).rows
     }
 
     fn get(&mut self, keys: &[Key]) -> Vec<Option<Row>> {

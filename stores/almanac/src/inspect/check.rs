@@ -138,6 +138,7 @@ impl Report {
         for shard in look.holdings.fences.keys() {
             self.tallies += look.holdings.tallies(*shard).len();
         }
+        self.entries = look.holdings.entries.len();
         let tables = look.tables();
         self.living = tables.values().map(|count| count.in_runs + count.recent).sum();
         self.recent = tables.values().map(|count| count.recent).sum();

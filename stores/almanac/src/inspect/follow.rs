@@ -17,6 +17,7 @@ pub(super) fn follow(
     payload::read(payload, |event| {
         match event {
             Statement::Claim(shard, fence) => _ = holdings.fences.insert(shard, fence),
+            Statement::Entry(key, revision, value) => holdings.enter(key, revision, value),
             Statement::Tally(shard, tally, delta) => holdings.active.count(shard, tally, delta),
             Statement::Insert(shard, row) => {
                 if forget(holdings, shard, row) {

@@ -14,4 +14,6 @@ mod show;
 pub use check::{Progress, check};
 pub use report::{Report, counted};
 pub use rows::{Listed, ListedRow, Rows};
-pub use show::{Contents, ManifestContents, RunContents, SegmentContents, SegmentStanding, TableContents};
+pub use show::{
+    Contents, EntryContents, ManifestContents, RunContents, SegmentContents, SegmentStanding, TableContents,
+};

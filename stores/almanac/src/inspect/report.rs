@@ -27,6 +27,8 @@ pub struct Report {
     pub shards: usize,
     /// How many tallies there are. Whether they are right is known only to the shards.
     pub tallies: usize,
+    /// How many entries of the cluster there are.
+    pub entries: usize,
     /// How many bytes all files have.
     pub bytes: u64,
     /// All damage.
@@ -50,6 +52,7 @@ impl fmt::Display for Report {
         writeln!(f, "  journal   {records} in {segments}")?;
         writeln!(f, "  living    {}, {} of them only in the journal", counted(self.living, "row"), self.recent)?;
         writeln!(f, "  shards    {}, with {}", self.shards, counted(self.tallies as u64, "tally"))?;
+        writeln!(f, "  cluster   {}", counted(self.entries as u64, "entry"))?;
         writeln!(f, "  bytes     {}", self.bytes)?;
         for remark in &self.remarks {
             writeln!(f, "note: {remark}")?;

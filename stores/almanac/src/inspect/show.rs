@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use punctual_core::store::{Fence, ShardId, Table};
+use punctual_core::store::{Entry, Fence, ShardId, Table};
 use punctual_disk::Disk;
 
 use super::look::Look;
@@ -31,6 +31,8 @@ pub struct Contents {
     pub fences: Vec<(ShardId, Fence)>,
     /// How many tallies are not zero.
     pub tallies: usize,
+    /// The entries of the cluster. What they say is not told: it may be secret.
+    pub entries: Vec<EntryContents>,
     /// Damage that was met. Rows in runs were not read; a check does that.
     pub damage: Vec<Damage>,
     /// How many changes in the journal name rows that cannot be found, because something is lost.
@@ -98,6 +100,17 @@ pub struct TableContents {
     pub recent: u64,
 }
 
+/// An entry of the cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EntryContents {
+    /// Its key.
+    pub key: String,
+    /// Its revision.
+    pub revision: u64,
+    /// How long its value is.
+    pub bytes: u64,
+}
+
 impl Contents {
     /// Reads what is in an almanac: all but the rows in its runs. An error only if it cannot be read
     /// at all: there is none, it is of a newer version, or not accessible.
@@ -141,6 +154,11 @@ impl Contents {
             in_runs: count.in_runs,
             recent: count.recent,
         };
+        let entry = |(key, entry): (&String, &Entry)| EntryContents {
+            key: key.clone(),
+            revision: entry.revision,
+            bytes: entry.value.len() as u64,
+        };
         Ok(Contents {
             place: disk.place(),
             in_use: look.in_use,
@@ -150,6 +168,7 @@ impl Contents {
             tables: look.tables().into_iter().map(table).collect(),
             fences: look.holdings.fences.iter().map(|(shard, fence)| (*shard, *fence)).collect(),
             tallies: look.holdings.fences.keys().map(|shard| look.holdings.tallies(*shard).len()).sum(),
+            entries: look.holdings.entries.iter().map(entry).collect(),
             damage: std::mem::take(&mut look.damage),
             astray: look.astray,
             look,
@@ -193,6 +212,10 @@ impl fmt::Display for Contents {
         writeln!(f, "shards: {}, {}", self.fences.len(), counted(self.tallies as u64, "tally"))?;
         for (shard, fence) in &self.fences {
             writeln!(f, "  shard {}  fence {}", shard.0, fence.0)?;
+        }
+        writeln!(f, "cluster: {}", counted(self.entries.len() as u64, "entry"))?;
+        for EntryContents { key, revision, bytes } in &self.entries {
+            writeln!(f, "  {key}  revision {revision}  {}", counted(*bytes, "byte"))?;
         }
         writeln!(f, "tables: {}", self.tables.len())?;
         for TableContents { shard, table, in_runs, recent } in &self.tables {

@@ -25,7 +25,7 @@ use punctual_disk::{Disk, File};
 
 use crate::error::is_no_room;
 use crate::lock::lock;
-use record::{Beginning, HEAD, RECORDS, SegmentHead, seal};
+use record::{Beginning, HEAD, RECORDS, SegmentHead, VERSION, seal};
 
 pub use inspect::SegmentStanding;
 pub(crate) use inspect::{Inspected, inspect, unreadable};
@@ -292,7 +292,7 @@ impl Journal {
         let salt = RandomState::new().hash_one(self.number);
         self.name = SegmentFile::number(&file.name).unwrap_or_default();
         let capacity = Some(file.capacity);
-        let head = SegmentHead { number: self.number, salt, first: self.written + 1, capacity };
+        let head = SegmentHead { version: VERSION, number: self.number, salt, first: self.written + 1, capacity };
         head.write(&mut self.buffer);
         seal(&mut self.buffer, RECORDS, salt, self.written + 1, self.synced);
         if let Err(error) = file.file.write_at(&self.buffer, 0) {

@@ -30,16 +30,16 @@ pub(super) const HEAD: usize = 24;
 const MAGIC: &[u8; 8] = b"PUNCJRNL";
 const COPY: usize = 512;
 const HEAD_LENGTH: usize = 52;
-/// How long a head of version 1 is.
 const SHORT_HEAD: usize = 44;
 
-/// The newest version of segments that can be read, and the one that is written. Version 1 knows no retellings
-/// and does not say how long the file is.
-pub(super) const VERSION: u32 = 2;
+/// The newest version of segments that can be read, and the one that is written. Version 2 knows no entries of the
+/// cluster. Version 1 knows no retellings either, and does not say how long the file is.
+pub(super) const VERSION: u32 = 3;
 
 /// What the head of a segment says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SegmentHead {
+    pub version: u32,
     pub number: u64,
     pub salt: u64,
     /// The sequence of its first record.
@@ -63,14 +63,13 @@ impl SegmentHead {
     /// Fills the first [`RECORDS`] bytes of a segment.
     pub fn write(&self, to: &mut [u8]) {
         let mut head = [0; HEAD_LENGTH];
-        let (version, length) = if self.capacity.is_some() { (VERSION, HEAD_LENGTH) } else { (1, SHORT_HEAD) };
         head[..8].copy_from_slice(MAGIC);
-        head[8..12].copy_from_slice(&version.to_le_bytes());
+        head[8..12].copy_from_slice(&self.version.to_le_bytes());
         head[20..28].copy_from_slice(&self.number.to_le_bytes());
         head[28..36].copy_from_slice(&self.salt.to_le_bytes());
         head[36..44].copy_from_slice(&self.first.to_le_bytes());
         head[44..52].copy_from_slice(&self.capacity.unwrap_or_default().to_le_bytes());
-        let checksum = crc32c::crc32c(&head[16..length]);
+        let checksum = crc32c::crc32c(&head[16..length(self.version)]);
         head[12..16].copy_from_slice(&checksum.to_le_bytes());
         to[..RECORDS].fill(0);
         to[..HEAD_LENGTH].copy_from_slice(&head);
@@ -103,15 +102,19 @@ fn read_head(mut from: &[u8]) -> Beginning {
     if version > VERSION {
         return Beginning::Newer(version);
     }
-    let length = if version == 1 { SHORT_HEAD } else { HEAD_LENGTH };
-    if version == 0 || from.get_u32_le() != crc32c::crc32c(&from[..length - 16]) {
+    if version == 0 || from.get_u32_le() != crc32c::crc32c(&from[..length(version) - 16]) {
         return Beginning::Damaged;
     }
     from.advance(4);
     let (number, salt, first) = (read_counter(&mut from), from.get_u64_le(), read_counter(&mut from));
     let capacity = (version > 1).then(|| from.get_u64_le());
     let (Some(number), Some(first)) = (number, first) else { return Beginning::Damaged };
-    Beginning::Used(SegmentHead { number, salt, first, capacity })
+    Beginning::Used(SegmentHead { version, number, salt, first, capacity })
+}
+
+/// How long a head of a version is.
+fn length(version: u32) -> usize {
+    if version == 1 { SHORT_HEAD } else { HEAD_LENGTH }
 }
 
 /// Fills in the first bytes of a record whose payload is in place, and pads it.
@@ -172,7 +175,8 @@ fn padded(length: usize) -> usize {
 mod tests {
     use super::*;
 
-    const HEAD_OF_7: SegmentHead = SegmentHead { number: 7, salt: 9, first: 100, capacity: Some(4_096) };
+    const HEAD_OF_7: SegmentHead =
+        SegmentHead { version: VERSION, number: 7, salt: 9, first: 100, capacity: Some(4_096) };
 
     #[test]
     fn a_head_survives_the_loss_of_either_copy_and_not_of_both() {
@@ -190,7 +194,7 @@ mod tests {
 
     #[test]
     fn a_head_torn_at_any_byte_is_the_old_or_the_new_one() {
-        let old = SegmentHead { number: 3, salt: 1, first: 50, capacity: None };
+        let old = SegmentHead { version: 1, number: 3, salt: 1, first: 50, capacity: None };
         for before in [None, Some(old)] {
             let mut bytes = vec![0; RECORDS];
             before.iter().for_each(|head| head.write(&mut bytes));

@@ -1,12 +1,13 @@
 //! Reading a group by the numbers of its rows, from the smallest on or from the greatest.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::marker::PhantomData;
 
 use punctual_core::Name;
-use punctual_core::store::{Bodies, Find, FindBack, Index, Row, ShardId, StoreError, Table};
+use punctual_core::store::{Bodies, Find, FindBack, Found, Index, Page, ShardId, Table};
 
-use super::{Found, Hand, Reader};
+use super::told::Told;
+use super::{Errand, Hand, Hit, LOOKED};
 use crate::address::Address;
 use crate::error::ReadError;
 use crate::holdings::{Holdings, Stand};
@@ -41,7 +42,7 @@ trait Way {
 }
 
 /// The smallest numbers first.
-struct Ahead;
+pub(super) struct Ahead;
 
 impl Way for Ahead {
     type Rank = u64;
@@ -64,7 +65,7 @@ impl Way for Ahead {
 }
 
 /// The greatest numbers first; where it begins is left out.
-struct Back;
+pub(super) struct Back;
 
 impl Way for Back {
     type Rank = Reverse<u64>;
@@ -86,45 +87,84 @@ impl Way for Back {
     }
 }
 
-impl Reader<'_> {
-    pub fn find(&self, shard: ShardId, find: &Find) -> Result<Vec<Row>, StoreError> {
+pub(super) struct Group<'w, W> {
+    shard: ShardId,
+    hash: u64,
+    asked: Asked<'w>,
+    told: Told<Members>,
+    /// How many rows were asked for in the pieces so far.
+    looked: usize,
+    hits: Vec<Hit>,
+    next: Option<u64>,
+    way: PhantomData<W>,
+}
+
+impl<'w> Group<'w, Ahead> {
+    pub fn ahead(shard: ShardId, find: &'w Find) -> Group<'w, Ahead> {
         let Find { table, ref group, from_seq, limit, bodies } = *find;
-        self.search::<Ahead>(shard, Asked { table, group, limit, bodies, begin: from_seq })
-    }
-
-    pub fn find_back(&self, shard: ShardId, back: &FindBack) -> Result<Vec<Row>, StoreError> {
-        let FindBack { table, ref group, before_seq, limit, bodies } = *back;
-        self.search::<Back>(shard, Asked { table, group, limit, bodies, begin: before_seq })
-    }
-
-    /// Goes on in pieces if a run holds more of the group than is wanted: some of that may be dead.
-    fn search<W: Way>(&self, shard: ShardId, mut asked: Asked<'_>) -> Result<Vec<Row>, StoreError> {
-        let hash = group_hash(shard, asked.group);
-        let mut rows = Vec::new();
-        while asked.limit > 0 {
-            let (found, next) = self.attempt_asking(
-                |run| W::members(&asked, run, hash),
-                |holdings, hand, members| find::<W>(holdings, hand, shard, &asked, members),
-            )?;
-            asked.limit -= found.len();
-            rows.extend(found.into_iter().map(|found| found.read(asked.bodies)));
-            match next {
-                Some(begin) => asked.begin = begin,
-                None => break,
-            }
-        }
-        Ok(rows)
+        Group::new(shard, Asked { table, group, limit, bodies, begin: from_seq })
     }
 }
 
-/// The rows of a group, and from which number to go on if a run has more of it than was asked.
+impl<'w> Group<'w, Back> {
+    pub fn back(shard: ShardId, back: &'w FindBack) -> Group<'w, Back> {
+        let FindBack { table, ref group, before_seq, limit, bodies } = *back;
+        Group::new(shard, Asked { table, group, limit, bodies, begin: before_seq })
+    }
+}
+
+impl<'w, W> Group<'w, W> {
+    fn new(shard: ShardId, asked: Asked<'w>) -> Group<'w, W> {
+        let (hash, next) = (group_hash(shard, asked.group), Some(asked.begin));
+        Group { shard, hash, asked, told: Told::default(), looked: 0, hits: Vec::new(), next, way: PhantomData }
+    }
+}
+
+impl<W: Way> Errand for Group<'_, W> {
+    /// Goes on in pieces if a run holds more of the group than is wanted: some of that may be dead.
+    fn attempt(&mut self, holdings: &mut Holdings, hand: &mut Hand<'_>) -> bool {
+        if self.asked.limit == 0 {
+            return true;
+        }
+        if !self.told.is_complete(&holdings.shelf) {
+            return false;
+        }
+        let Group { shard, asked, told, .. } = self;
+        let ((hits, next), is_whole) = hand.lacking_none(|hand| find::<W>(holdings, hand, *shard, asked, told));
+        if !is_whole {
+            return false;
+        }
+        self.looked += self.asked.limit;
+        self.asked.limit -= hits.len();
+        self.hits.extend(hits);
+        self.next = next;
+        let Some(begin) = next.filter(|_| self.asked.limit > 0 && self.looked < LOOKED) else { return true };
+        self.asked.begin = begin;
+        self.told = Told::default();
+        // There are runs to ask, since one of them has more.
+        self.told.is_complete(&holdings.shelf)
+    }
+
+    fn ask(&mut self) -> Result<(), ReadError> {
+        let Group { hash, ref asked, ref mut told, .. } = *self;
+        told.ask(|run| W::members(asked, run, hash))
+    }
+
+    fn bring(self: Box<Self>) -> Found {
+        let bodies = self.asked.bodies;
+        let rows = self.hits.into_iter().map(|hit| hit.read(bodies)).collect();
+        Found::Members(Page { rows, next: self.next })
+    }
+}
+
+/// The rows of a group, and from which number to go on if there may be more.
 fn find<W: Way>(
     holdings: &mut Holdings,
     hand: &mut Hand<'_>,
     shard: ShardId,
     asked: &Asked<'_>,
-    members: &BTreeMap<u64, Members>,
-) -> (Vec<Found>, Option<u64>) {
+    members: &Told<Members>,
+) -> (Vec<Hit>, Option<u64>) {
     let Asked { table, group, limit, bodies, .. } = *asked;
     let mut passed: Vec<(u64, Stand)> = Vec::new();
     if let Some(index) = holdings.active.table(shard, table) {
@@ -137,7 +177,7 @@ fn find<W: Way>(
     // After this number a run may have more rows of the group than it has told.
     let mut horizon = None;
     for (run, shelved) in holdings.shelf.runs() {
-        let told = &members[&shelved.run.number()];
+        let told = members.by(shelved.run.number());
         if told.len() >= limit {
             let last = told.last().map(|(seq, _)| *seq);
             horizon = horizon.into_iter().chain(last).min_by_key(|seq| W::rank(*seq));
@@ -151,21 +191,25 @@ fn find<W: Way>(
     }
     passed.retain(|(seq, _)| horizon.is_none_or(|horizon| W::rank(*seq) <= W::rank(horizon)));
     passed.sort_unstable_by_key(|(seq, _)| W::rank(*seq));
-    let mut found = Vec::new();
-    for (_, stand) in passed {
-        if found.len() == limit {
+    let (mut hits, mut last) = (Vec::new(), None);
+    for (seq, stand) in passed {
+        if hits.len() == limit {
             break;
         }
-        match stand {
+        let hit = match stand {
             Stand::Run(address) => {
                 // Groups of one hash are told apart by their names.
                 let row = hand.row(holdings, address);
                 let row = row.filter(|(block, index)| block.row(*index).group() == Some(group));
-                found.extend(row.map(|(block, index)| Found::InBlock(block, index)));
+                row.map(|(block, index)| Hit::InBlock(block, index))
             }
-            recent => found.extend(hand.recent(holdings, recent, bodies)),
+            recent => hand.recent(holdings, recent, bodies),
+        };
+        if let Some(hit) = hit {
+            hits.push(hit);
+            last = Some(seq);
         }
     }
-    let next = horizon.filter(|_| found.len() < limit).and_then(W::after);
-    (found, next)
+    let known = if hits.len() == limit { last } else { horizon };
+    (hits, known.and_then(W::after))
 }

@@ -1,38 +1,66 @@
 //! Looking for rows by their numbers.
 
-use punctual_core::store::{Bodies, Row, ShardId, StoreError, Table};
+use punctual_core::store::{Bodies, Found, ShardId, Table};
 
-use super::{Found, Hand, Reader};
+use super::told::Told;
+use super::{Errand, Hand, Hit, each};
 use crate::address::Address;
+use crate::error::ReadError;
 use crate::holdings::{Holdings, Stand};
 
 /// Where a row may be that is looked for by its number.
 const TABLES: [Table; 3] = [Table::Live, Table::Dead, Table::History];
 
-impl Reader<'_> {
-    pub fn numbered(&self, shard: ShardId, numbers: &[u64], bodies: Bodies) -> Result<Vec<Option<Row>>, StoreError> {
-        let found = self.attempt_asking(
-            |run| numbers.iter().map(|number| run.numbered(shard, *number)).collect::<Result<Vec<_>, _>>(),
-            |holdings, hand, told| {
-                let each = numbers.iter().enumerate();
-                let found = each
-                    .map(|(index, number)| numbered(holdings, hand, shard, *number, bodies, |run| told[&run][index]));
-                found.collect::<Vec<_>>()
-            },
-        )?;
-        Ok(found.into_iter().map(|found| found.map(|found| found.read(bodies))).collect())
+pub(super) struct Numbered<'w> {
+    shard: ShardId,
+    numbers: &'w [u64],
+    bodies: Bodies,
+    /// For each number, where a run has its row.
+    told: Told<Vec<Option<u32>>>,
+    hits: Vec<Option<Hit>>,
+}
+
+impl<'w> Numbered<'w> {
+    pub fn new(shard: ShardId, numbers: &'w [u64], bodies: Bodies) -> Numbered<'w> {
+        Numbered { shard, numbers, bodies, told: Told::default(), hits: Vec::new() }
+    }
+}
+
+impl Errand for Numbered<'_> {
+    fn attempt(&mut self, holdings: &mut Holdings, hand: &mut Hand<'_>) -> bool {
+        if !self.told.is_complete(&holdings.shelf) {
+            return false;
+        }
+        let Numbered { shard, numbers, bodies, ref told, .. } = *self;
+        let (hits, is_done) = hand.lacking_none(|hand| {
+            let each = numbers.iter().enumerate();
+            let hits =
+                each.map(|(index, number)| find(holdings, hand, shard, *number, bodies, |run| told.by(run)[index]));
+            hits.collect()
+        });
+        self.hits = hits;
+        is_done
+    }
+
+    fn ask(&mut self) -> Result<(), ReadError> {
+        let Numbered { shard, numbers, .. } = *self;
+        self.told.ask(|run| numbers.iter().map(|number| run.numbered(shard, *number)).collect())
+    }
+
+    fn bring(self: Box<Self>) -> Found {
+        each(self.hits, self.bodies)
     }
 }
 
 /// The row with a number; `ordinal` tells where the run has it that bears the given one.
-fn numbered(
+fn find(
     holdings: &mut Holdings,
     hand: &mut Hand<'_>,
     shard: ShardId,
     number: u64,
     bodies: Bodies,
     ordinal: impl Fn(u64) -> Option<u32>,
-) -> Option<Found> {
+) -> Option<Hit> {
     for table in TABLES {
         let active = holdings.active.table(shard, table).and_then(|index| index.number(number)).map(Stand::Active);
         let frozen = || holdings.frozen.as_mut()?.number(shard, table, number).map(Stand::Frozen);
@@ -44,5 +72,5 @@ fn numbered(
         let ordinal = ordinal(shelved.run.number()).filter(|ordinal| !shelved.deaths.contains(*ordinal))?;
         Some(Address { run, ordinal })
     });
-    hand.row(holdings, in_run?).map(|(block, index)| Found::InBlock(block, index))
+    hand.row(holdings, in_run?).map(|(block, index)| Hit::InBlock(block, index))
 }

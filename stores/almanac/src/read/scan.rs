@@ -10,10 +10,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use punctual_core::Timestamp;
-use punctual_core::store::{Position, Row, Scan, ScanBack, ShardId, StoreError};
+use punctual_core::store::{Found, Page, Position, Scan, ScanBack, ShardId};
 
 use super::way::{Ahead, Asked, Back, Way};
-use super::{Found, Hand, Reader};
+use super::{Errand, Hand, Hit};
 use crate::holdings::{Holdings, Stand};
 use crate::recent::{Rows, SlotId};
 use crate::run::Block;
@@ -22,35 +22,57 @@ use crate::shelf::Shelved;
 /// How many blocks a scan takes in before it gives what it has and goes on from there.
 const MOST_BLOCKS: usize = 1_024;
 
-impl Reader<'_> {
-    pub fn scan(&self, shard: ShardId, scan: &Scan) -> Result<Vec<Row>, StoreError> {
+pub(super) struct Span<'w, W> {
+    shard: ShardId,
+    asked: Asked<'w>,
+    hits: Vec<Hit>,
+    next: Option<Position>,
+    way: PhantomData<W>,
+}
+
+impl<'w> Span<'w, Ahead> {
+    pub fn ahead(shard: ShardId, scan: &'w Scan) -> Span<'w, Ahead> {
         let Scan { table, from, until, ref topic, limit, bodies } = *scan;
         let topic = topic.as_ref().map(|topic| topic.as_bytes());
-        self.go::<Ahead>(shard, Asked { table, topic, limit, bodies, begin: from, end: until })
+        Span::new(shard, Asked { table, topic, limit, bodies, begin: from, end: until })
     }
+}
 
-    pub fn scan_back(&self, shard: ShardId, back: &ScanBack) -> Result<Vec<Row>, StoreError> {
+impl<'w> Span<'w, Back> {
+    pub fn back(shard: ShardId, back: &'w ScanBack) -> Span<'w, Back> {
         let ScanBack { table, before, from, ref topic, limit, bodies } = *back;
         let topic = topic.as_ref().map(|topic| topic.as_bytes());
         // Rows without a time are left out.
         let begin = before.min(Position::start_of(Timestamp::NEVER));
-        self.go::<Back>(shard, Asked { table, topic, limit, bodies, begin, end: from })
+        Span::new(shard, Asked { table, topic, limit, bodies, begin, end: from })
+    }
+}
+
+impl<'w, W> Span<'w, W> {
+    fn new(shard: ShardId, asked: Asked<'w>) -> Span<'w, W> {
+        Span { shard, asked, hits: Vec::new(), next: None, way: PhantomData }
+    }
+}
+
+impl<W: Way> Errand for Span<'_, W> {
+    fn attempt(&mut self, holdings: &mut Holdings, hand: &mut Hand<'_>) -> bool {
+        let Span { shard, asked, .. } = self;
+        if W::is_past(asked.begin, asked.end) {
+            return true;
+        }
+        if asked.limit == 0 {
+            self.next = Some(asked.begin);
+            return true;
+        }
+        let (found, is_done) = hand.lacking_none(|hand| scan::<W>(holdings, hand, *shard, asked));
+        (self.hits, self.next) = found;
+        is_done
     }
 
-    /// A scan for one topic may pass over very many rows of others; then it goes on in pieces, and each piece is what
-    /// there was at one moment.
-    fn go<W: Way>(&self, shard: ShardId, mut asked: Asked<'_>) -> Result<Vec<Row>, StoreError> {
-        let mut rows = Vec::new();
-        while asked.limit > 0 && !W::is_past(asked.begin, asked.end) {
-            let (found, next) = self.attempt(|holdings, hand| scan::<W>(holdings, hand, shard, &asked))?;
-            asked.limit -= found.len();
-            rows.extend(found.into_iter().map(|found| found.read(asked.bodies)));
-            match next {
-                Some(edge) => asked.begin = edge,
-                None => break,
-            }
-        }
-        Ok(rows)
+    fn bring(self: Box<Self>) -> Found {
+        let bodies = self.asked.bodies;
+        let rows = self.hits.into_iter().map(|hit| hit.read(bodies)).collect();
+        Found::Span(Page { rows, next: self.next })
     }
 }
 
@@ -62,45 +84,24 @@ enum Passed {
     InBlock(u32, u32),
 }
 
-/// The rows that a scan finds, and the edge to go on from if it took in as much as it may.
+/// The rows that a scan finds, and where to go on if there may be more.
 fn scan<W: Way>(
     holdings: &mut Holdings,
     hand: &mut Hand<'_>,
     shard: ShardId,
     asked: &Asked<'_>,
-) -> (Vec<Found>, Option<Position>) {
-    let rows = scan_recent::<W>(holdings, shard, asked);
-    let mut pass = Pass::<W> { asked, rows, taken: Vec::new(), bound: None, way: PhantomData };
-    let mut ahead = BlocksAhead::<W>::new(holdings, shard, asked);
-    let mut missed = 0;
-    let next = loop {
-        let Some(edge) = ahead.next_edge().filter(|edge| !W::is_past(*edge, asked.end) && !pass.has_enough(*edge))
-        else {
-            break None;
-        };
-        if pass.taken.len() >= MOST_BLOCKS {
-            break Some(edge);
-        }
-        // While blocks are missing, those are named that will be needed too, to be loaded together. Their rows are as
-        // good as found, so it stops where they would be enough; but those that reach back to the beginning are needed
-        // in any case.
-        if missed >= asked.limit && W::rank(edge) > W::rank(asked.begin) {
-            break None;
-        }
-        let (shelved, number) = ahead.take();
-        match hand.block(&shelved.run, number) {
-            Some(block) => pass.take(shelved, number, block),
-            None => missed += shelved.run.ordinals(number).len(),
-        }
-    };
-    // This attempt is made again with the blocks that it lacked.
-    if !hand.missing.is_empty() {
+) -> (Vec<Hit>, Option<Position>) {
+    let mut pass =
+        Pass::<W> { asked, rows: Vec::new(), taken: Vec::new(), looked: 0, bound: None, stop: None, way: PhantomData };
+    pass.take_recent(holdings, shard);
+    if !pass.take_blocks(BlocksAhead::new(holdings, shard, asked), hand) {
+        // This attempt is made again with the blocks that it lacked.
         return (Vec::new(), None);
     }
-    let Pass { mut rows, taken, .. } = pass;
-    if let Some(edge) = next {
-        // The blocks that were not taken may hold rows among those after the edge.
-        rows.retain(|(position, _)| W::is_before(*position, edge));
+    let Pass { mut rows, taken, stop, .. } = pass;
+    if let Some(stop) = stop {
+        // What was not looked at may be among those after it.
+        rows.retain(|(position, _)| W::is_before(*position, stop));
     }
     if rows.len() > asked.limit {
         // Choosing comes first, since far more may have been passed than are to be sorted.
@@ -108,12 +109,13 @@ fn scan<W: Way>(
         rows.truncate(asked.limit);
     }
     rows.sort_unstable_by_key(|(position, _)| W::rank(*position));
-    let done = rows.len() == asked.limit;
-    let found = rows.into_iter().filter_map(|(_, passed)| match passed {
+    let last = rows.last().filter(|_| rows.len() == asked.limit);
+    let next = last.map(|(position, _)| W::after(*position)).or(stop);
+    let hits = rows.into_iter().filter_map(|(_, passed)| match passed {
         Passed::Recent(stand) => hand.recent(holdings, stand, asked.bodies),
-        Passed::InBlock(block, row) => Some(Found::InBlock(Arc::clone(&taken[block as usize]), row as usize)),
+        Passed::InBlock(block, row) => Some(Hit::InBlock(Arc::clone(&taken[block as usize]), row as usize)),
     });
-    (found.collect(), next.filter(|_| !done))
+    (hits.collect(), next)
 }
 
 /// What a scan has taken in.
@@ -121,12 +123,86 @@ struct Pass<'a, W> {
     asked: &'a Asked<'a>,
     rows: Vec<(Position, Passed)>,
     taken: Vec<Arc<Block>>,
+    /// How many rows of blocks were looked at.
+    looked: usize,
     /// A position up to which there are enough rows; none after it is needed.
     bound: Option<Position>,
+    /// Where it stopped, having looked at as much as it may: not all that comes after it is known.
+    stop: Option<Position>,
     way: PhantomData<W>,
 }
 
 impl<W: Way> Pass<'_, W> {
+    /// Takes in recent rows, as many as it can need.
+    fn take_recent(&mut self, holdings: &mut Holdings, shard: ShardId) {
+        let Holdings { active, frozen, .. } = holdings;
+        let rows = Arc::clone(active.rows());
+        if let Some(index) = active.table(shard, self.asked.table) {
+            self.take_layer(W::recent(self.asked, index), &rows, Stand::Active);
+        }
+        let Some(frozen) = frozen else { return };
+        let rows = Arc::clone(frozen.layer().rows());
+        if let Some((index, gone)) = frozen.table(shard, self.asked.table) {
+            let still_here = W::recent(self.asked, index).filter(|(_, slot)| !gone.contains(*slot));
+            self.take_layer(still_here, &rows, Stand::Frozen);
+        }
+    }
+
+    fn take_layer(
+        &mut self,
+        in_order: impl Iterator<Item = (Position, SlotId)>,
+        rows: &Rows,
+        stand: impl Fn(SlotId) -> Stand,
+    ) {
+        let (topic, mut found) = (self.asked.topic, 0);
+        for ((position, slot), looked) in in_order.zip(1..) {
+            if topic.is_none_or(|topic| rows.row(slot).0.topic() == topic) {
+                self.rows.push((position, Passed::Recent(stand(slot))));
+                found += 1;
+            }
+            if found == self.asked.limit {
+                return;
+            }
+            if looked == self.asked.most() {
+                return self.stop_at(W::after(position));
+            }
+        }
+    }
+
+    /// Takes in blocks until there are enough rows, or it has looked at as much as it may; says whether it had all of
+    /// these blocks.
+    fn take_blocks(&mut self, mut ahead: BlocksAhead<'_, W>, hand: &mut Hand<'_>) -> bool {
+        let mut missed = 0;
+        while let Some(edge) = ahead.next_edge() {
+            let is_beyond = self.stop.is_some_and(|stop| W::rank(edge) >= W::rank(stop));
+            if W::is_past(edge, self.asked.end) || is_beyond || self.has_enough(edge) {
+                break;
+            }
+            // Blocks that reach back to the beginning are needed in any case.
+            if W::rank(edge) > W::rank(self.asked.begin) {
+                if self.taken.len() >= MOST_BLOCKS || self.looked >= self.asked.most() {
+                    self.stop_at(edge);
+                    break;
+                }
+                // While blocks are missing, those are named that will be needed too, to be loaded together. Their rows
+                // are as good as found, so it ends where they would be enough.
+                if missed >= self.asked.limit {
+                    break;
+                }
+            }
+            let (shelved, number) = ahead.take();
+            match hand.block(&shelved.run, number) {
+                Some(block) => self.take(shelved, number, block),
+                None => missed += shelved.run.ordinals(number).len(),
+            }
+        }
+        missed == 0
+    }
+
+    fn stop_at(&mut self, position: Position) {
+        self.stop = self.stop.into_iter().chain([position]).min_by_key(|stop| W::rank(*stop));
+    }
+
     /// Whether there are enough rows before this edge.
     fn has_enough(&mut self, edge: Position) -> bool {
         let limit = self.asked.limit;
@@ -164,37 +240,11 @@ impl<W: Way> Pass<'_, W> {
                 self.rows.push((position, Passed::InBlock(own, index as u32)));
             }
         }
+        if topic.is_some() {
+            self.looked += block.rows();
+        }
         self.taken.push(block);
     }
-}
-
-/// The recent rows of a scan, as many as it can need.
-fn scan_recent<W: Way>(holdings: &mut Holdings, shard: ShardId, asked: &Asked<'_>) -> Vec<(Position, Passed)> {
-    let Holdings { active, frozen, .. } = holdings;
-    let mut passed = Vec::new();
-    let rows = Arc::clone(active.rows());
-    if let Some(index) = active.table(shard, asked.table) {
-        let found = wanted(W::recent(asked, index), &rows, asked);
-        passed.extend(found.map(|(at, slot)| (at, Passed::Recent(Stand::Active(slot)))));
-    }
-    let Some(frozen) = frozen else { return passed };
-    let rows = Arc::clone(frozen.layer().rows());
-    if let Some((index, gone)) = frozen.table(shard, asked.table) {
-        let still_here = W::recent(asked, index).filter(|(_, slot)| !gone.contains(*slot));
-        let found = wanted(still_here, &rows, asked);
-        passed.extend(found.map(|(at, slot)| (at, Passed::Recent(Stand::Frozen(slot)))));
-    }
-    passed
-}
-
-/// Those of a layer's rows that a scan wants, as many as it can need.
-fn wanted(
-    in_order: impl Iterator<Item = (Position, SlotId)>,
-    rows: &Rows,
-    asked: &Asked<'_>,
-) -> impl Iterator<Item = (Position, SlotId)> {
-    let topic = asked.topic;
-    in_order.filter(move |(_, slot)| topic.is_none_or(|topic| rows.row(*slot).0.topic() == topic)).take(asked.limit)
 }
 
 /// The blocks of all runs that a scan has still to look at, by their edges.

@@ -10,6 +10,7 @@ use std::ops::Range;
 use punctual_core::Timestamp;
 use punctual_core::store::{Bodies, Index, Position, ShardId, Table};
 
+use super::LOOKED;
 use crate::recent::SlotId;
 use crate::run::Run;
 use crate::shelf::Shelved;
@@ -24,6 +25,13 @@ pub(super) struct Asked<'a> {
     pub end: Timestamp,
 }
 
+impl Asked<'_> {
+    /// How many rows it looks at in each place before it stops.
+    pub fn most(&self) -> usize {
+        self.limit.saturating_add(LOOKED)
+    }
+}
+
 pub(super) trait Way {
     /// What rises along the way.
     type Rank: Ord + Copy;
@@ -35,6 +43,9 @@ pub(super) trait Way {
 
     /// Whether a row comes before an edge, so that it stands in no block with this edge or a later one.
     fn is_before(position: Position, edge: Position) -> bool;
+
+    /// Where to go on after a row.
+    fn after(position: Position) -> Position;
 
     fn recent(asked: &Asked<'_>, index: &mut Index<SlotId>) -> impl Iterator<Item = (Position, SlotId)>;
 
@@ -69,6 +80,10 @@ impl Way for Ahead {
 
     fn is_before(position: Position, edge: Position) -> bool {
         position < edge
+    }
+
+    fn after(position: Position) -> Position {
+        position.next()
     }
 
     fn recent(asked: &Asked<'_>, index: &mut Index<SlotId>) -> impl Iterator<Item = (Position, SlotId)> {
@@ -113,6 +128,10 @@ impl Way for Back {
 
     fn is_before(position: Position, edge: Position) -> bool {
         position >= edge
+    }
+
+    fn after(position: Position) -> Position {
+        position
     }
 
     fn recent(asked: &Asked<'_>, index: &mut Index<SlotId>) -> impl Iterator<Item = (Position, SlotId)> {

@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use punctual_almanac::{Almanac, Config, Tending};
 use punctual_core::store::{
-    Batch, Bodies, Claim, Fence, Fenced, Find, FindBack, Key, Owner, Position, Row, Scan, ScanBack, ShardId, Store,
-    StoreError, Tally,
+    Batch, Beat, Change, Claim, Entry, Fence, Found, Incarnation, Outdated, Refusal, Roll, ShardId, Store, StoreError,
+    Tenure, Want,
 };
 use punctual_core::{Clock, Millis, Name, Timestamp};
 
@@ -45,6 +45,37 @@ pub fn tiny() -> Config {
     }
 }
 
+/// What the store says of nodes, shards and entries, to somebody who is not there.
+pub fn roll(store: &impl Store) -> Result<Roll, StoreError> {
+    store.beat(&Beat { who: life("looker"), address: String::new(), lease: Millis::ZERO })
+}
+
+pub fn life(node: &str) -> Incarnation {
+    Incarnation { node: Name::new(node).unwrap(), number: 1 }
+}
+
+/// Takes a shard, whoever has it.
+pub fn claim(store: &impl Store, shard: ShardId) -> Result<Tenure, StoreError> {
+    let seen = roll(store)?.fence(shard);
+    match store.claim(&life("node"), &[(shard, seen)])?[..] {
+        [Claim::Granted(tenure)] => Ok(tenure),
+        ref claims => panic!("{claims:?}"),
+    }
+}
+
+/// A batch of changes alone; one without any only asks.
+pub fn batch(shard: ShardId, tenure: Tenure, changes: Vec<Change>) -> Batch {
+    let serial = tenure.serial + u64::from(!changes.is_empty());
+    Batch { shard, fence: tenure.fence, serial, changes, tallies: Vec::new() }
+}
+
+/// Commits changes to a shard, and counts on.
+pub fn commit(store: &impl Store, shard: ShardId, tenure: &mut Tenure, changes: Vec<Change>) {
+    let batch = batch(shard, *tenure, changes);
+    tenure.serial = batch.serial;
+    assert_eq!(store.commit(vec![batch]), Ok(vec![Ok(())]));
+}
+
 /// An almanac that tends itself at every third commit, if it has no keeper: runs are written at
 /// moments that do not depend on threads.
 pub struct Tended {
@@ -60,43 +91,28 @@ impl Tended {
 }
 
 impl Store for Tended {
-    fn claim(&self, shard: ShardId, node: &Name, lease: Millis) -> Result<Claim, StoreError> {
-        self.almanac.claim(shard, node, lease)
+    fn beat(&self, beat: &Beat) -> Result<Roll, StoreError> {
+        self.almanac.beat(beat)
     }
-    fn renew(&self, shard: ShardId, fence: Fence, lease: Millis) -> Result<(), StoreError> {
-        self.almanac.renew(shard, fence, lease)
+    fn claim(&self, who: &Incarnation, wanted: &[(ShardId, Fence)]) -> Result<Vec<Claim>, StoreError> {
+        self.almanac.claim(who, wanted)
     }
-    fn release(&self, shard: ShardId, fence: Fence) -> Result<(), StoreError> {
-        self.almanac.release(shard, fence)
+    fn release(&self, shard: ShardId, fence: Fence, to: Option<&Incarnation>) -> Result<Fence, StoreError> {
+        self.almanac.release(shard, fence, to)
     }
-    fn owners(&self) -> Result<Vec<Owner>, StoreError> {
-        self.almanac.owners()
+    fn cluster_get(&self, key: &str) -> Result<Option<Entry>, StoreError> {
+        self.almanac.cluster_get(key)
     }
-    fn get(&self, shard: ShardId, keys: &[Key], bodies: Bodies) -> Result<Vec<Option<Row>>, StoreError> {
-        self.almanac.get(shard, keys, bodies)
+    fn cluster_put(&self, key: &str, seen: u64, value: &[u8]) -> Result<Result<u64, Outdated>, StoreError> {
+        self.almanac.cluster_put(key, seen, value)
     }
-    fn fetch(&self, shard: ShardId, positions: &[Position], bodies: Bodies) -> Result<Vec<Option<Row>>, StoreError> {
-        self.almanac.fetch(shard, positions, bodies)
+    fn read(&self, shard: ShardId, tenure: Tenure, wants: &[Want<'_>]) -> Result<Vec<Found>, StoreError> {
+        self.almanac.read(shard, tenure, wants)
     }
-    fn numbered(&self, shard: ShardId, numbers: &[u64], bodies: Bodies) -> Result<Vec<Option<Row>>, StoreError> {
-        self.almanac.numbered(shard, numbers, bodies)
+    fn look(&self, wants: &[(ShardId, Want<'_>)]) -> Result<Vec<Found>, StoreError> {
+        self.almanac.look(wants)
     }
-    fn scan(&self, shard: ShardId, scan: &Scan) -> Result<Vec<Row>, StoreError> {
-        self.almanac.scan(shard, scan)
-    }
-    fn find(&self, shard: ShardId, find: &Find) -> Result<Vec<Row>, StoreError> {
-        self.almanac.find(shard, find)
-    }
-    fn scan_back(&self, shard: ShardId, back: &ScanBack) -> Result<Vec<Row>, StoreError> {
-        self.almanac.scan_back(shard, back)
-    }
-    fn find_back(&self, shard: ShardId, back: &FindBack) -> Result<Vec<Row>, StoreError> {
-        self.almanac.find_back(shard, back)
-    }
-    fn tallies(&self, shard: ShardId) -> Result<Vec<(Tally, i64)>, StoreError> {
-        self.almanac.tallies(shard)
-    }
-    fn commit(&self, batches: Vec<Batch>) -> Result<Vec<Result<(), Fenced>>, StoreError> {
+    fn commit(&self, batches: Vec<Batch>) -> Result<Vec<Result<(), Refusal>>, StoreError> {
         let verdicts = self.almanac.commit(batches)?;
         if self.tending == Tending::Manual {
             match self.commits.fetch_add(1, Ordering::Relaxed) % 6 {

@@ -7,16 +7,17 @@ use std::fmt::{self, Write as _};
 use punctual_almanac::Almanac;
 use punctual_chance::Chance;
 use punctual_core::store::{
-    Batch, Bodies, Change, Find, FindBack, Key, Place, Position, Row, Scan, ScanBack, ShardId, Store, StoreError,
-    Table, Tally,
+    Batch, Bodies, Change, Entry, Find, FindBack, Key, Look, Place, Position, Row, Scan, ScanBack, ShardId, Store,
+    StoreError, Table, Tally, Want,
 };
 use punctual_core::{Name, Timestamp};
 
-/// All rows and tallies. Settings have a space of keys of their own.
+/// All rows, tallies and entries of the cluster. Settings have a space of keys of their own.
 #[derive(Clone, Default, PartialEq)]
 pub struct Model {
     rows: BTreeMap<(ShardId, bool, Key), Row>,
     tallies: BTreeMap<(ShardId, Tally), i64>,
+    entries: BTreeMap<String, Entry>,
 }
 
 impl fmt::Debug for Model {
@@ -53,6 +54,13 @@ impl Model {
         }
     }
 
+    /// Writes an entry of the cluster; tells the revision that it had.
+    pub fn put(&mut self, key: &str, value: &[u8]) -> u64 {
+        let seen = self.entries.get(key).map_or(0, |entry| entry.revision);
+        self.entries.insert(key.to_owned(), Entry { revision: seen + 1, value: value.to_vec().into() });
+        seen
+    }
+
     /// The numbers of a shard's rows.
     pub fn numbers(&self, shard: ShardId) -> Vec<u64> {
         self.rows(shard).map(|row| row.seq).collect()
@@ -81,7 +89,7 @@ impl Model {
         let mut model = Model::default();
         for shard in shards.iter().copied() {
             for table in Table::ALL {
-                for row in almanac.scan(shard, &everything(table))? {
+                for row in scan_all(almanac, shard, everything(table))? {
                     let before = model.rows.insert((shard, table == Table::Settings, row.key.clone()), row);
                     assert!(before.is_none(), "a key is there twice: {before:?}");
                 }
@@ -94,6 +102,11 @@ impl Model {
             for (tally, count) in almanac.tallies(shard)? {
                 model.tallies.insert((shard, tally), count);
             }
+        }
+        for (key, revision) in super::roll(almanac)?.revisions {
+            let entry = almanac.cluster_get(&key)?.expect("what is on the roll can be read");
+            assert_eq!(entry.revision, revision);
+            model.entries.insert(key, entry);
         }
         Ok(model)
     }
@@ -108,6 +121,23 @@ impl Model {
             self.compare_by_number(almanac, shard);
             self.compare_by_group(almanac, shard, groups, chance);
             self.compare_pages(almanac, shard, chance);
+        }
+        self.compare_at_once(almanac, shards, keys);
+    }
+
+    /// Reads of several shards in one call.
+    fn compare_at_once(&self, almanac: &Almanac, shards: &[ShardId], keys: &[Key]) {
+        let each = |shard: &ShardId| [(*shard, Want::Keys(keys, Bodies::With)), (*shard, Want::Tallies)];
+        let wants: Vec<_> = shards.iter().flat_map(each).collect();
+        let mut found = almanac.look(&wants).expect("a healthy almanac can be read").into_iter();
+        for shard in shards.iter().copied() {
+            let rows = found.next().expect("each want is answered").each();
+            for (key, row) in keys.iter().zip(rows) {
+                assert_eq!(row.as_ref(), self.row_of(shard, Table::Live, key), "look {shard:?} {key:?}");
+            }
+            let tallies = self.tallies.iter().filter(|((of, _), _)| *of == shard);
+            let expected: Vec<_> = tallies.map(|((_, tally), count)| (tally.clone(), *count)).collect();
+            assert_eq!(found.next().expect("each want is answered").tallies(), expected, "look {shard:?}");
         }
     }
 
@@ -153,19 +183,17 @@ impl Model {
                     self.rows(shard).filter(|row| row.table == table && row.group.as_ref() == Some(group)).collect();
                 expected.sort_by_key(|row| row.seq);
                 let from_seq = if chance.happens(1, 2) { 0 } else { expected.get(2).map_or(0, |row| row.seq) };
-                expected.retain(|row| row.seq >= from_seq);
                 let limit = if chance.happens(1, 2) { 1_000 } else { 2 };
-                expected.truncate(limit);
                 let find = Find { table, group: group.clone(), from_seq, limit, bodies: Bodies::With };
-                let found = almanac.find(shard, &find).expect("a healthy almanac can be read");
-                assert!(found.iter().eq(expected), "{shard:?} {find:?} gave {found:?}");
-                let mut expected: Vec<&Row> =
-                    self.rows(shard).filter(|row| row.table == table && row.group.as_ref() == Some(group)).collect();
-                expected.sort_by_key(|row| std::cmp::Reverse(row.seq));
-                expected.truncate(limit);
+                let found = find_pages(almanac, shard, find.clone());
+                let ahead = expected.iter().copied().filter(|row| row.seq >= from_seq);
+                assert!(found.iter().eq(ahead.take(PAGES * limit)), "{shard:?} {find:?} gave {found:?}");
                 let back = FindBack { table, group: group.clone(), before_seq: u64::MAX, limit, bodies: Bodies::With };
-                let found = almanac.find_back(shard, &back).expect("a healthy almanac can be read");
-                assert!(found.iter().eq(expected), "{shard:?} {back:?} gave {found:?}");
+                let found = find_pages_back(almanac, shard, back.clone());
+                assert!(
+                    found.iter().eq(expected.into_iter().rev().take(PAGES * limit)),
+                    "{shard:?} {back:?} gave {found:?}"
+                );
             }
         }
     }
@@ -179,14 +207,8 @@ impl Model {
         expected.retain(|row| row.at < Timestamp::NEVER);
         expected.sort_by_key(|row| row.position());
         let limit = 1 + chance.below(7) as usize;
-        let mut scan = Scan { topic: topic.clone(), limit, bodies: Bodies::Without, ..everything(table) };
-        let mut found = Vec::new();
-        loop {
-            let page = almanac.scan(shard, &scan).expect("a healthy almanac can be read");
-            let Some(last) = page.last() else { break };
-            scan.from = last.position().next();
-            found.extend(page);
-        }
+        let scan = Scan { topic: topic.clone(), limit, bodies: Bodies::Without, ..everything(table) };
+        let found = scan_all(almanac, shard, scan.clone()).expect("a healthy almanac can be read");
         let mut expected: Vec<Row> = expected.into_iter().map(|row| row.clone().without_body()).collect();
         assert!(found == expected, "{shard:?} {scan:?} gave {found:?} instead of {expected:?}");
         let before = Position::start_of(Timestamp::NEVER);
@@ -194,9 +216,10 @@ impl Model {
         let mut found = Vec::new();
         loop {
             let page = almanac.scan_back(shard, &back).expect("a healthy almanac can be read");
-            let Some(last) = page.last() else { break };
-            back.before = last.position();
-            found.extend(page);
+            assert!(page.rows.len() <= limit, "{shard:?} {back:?} gave {page:?}");
+            found.extend(page.rows);
+            let Some(next) = page.next else { break };
+            back.before = next;
         }
         expected.reverse();
         assert!(found == expected, "{shard:?} {back:?} gave {found:?} instead of {expected:?}");
@@ -219,7 +242,55 @@ impl Model {
                 _ = writeln!(text, "{at:?}: found {found:?}, expected {expected:?}");
             }
         }
+        if self.entries != expected.entries {
+            _ = writeln!(text, "entries: found {:?}, expected {:?}", self.entries, expected.entries);
+        }
         text
+    }
+}
+
+/// All pages of a scan, one after the other.
+pub fn scan_all(almanac: &Almanac, shard: ShardId, mut scan: Scan) -> Result<Vec<Row>, StoreError> {
+    let mut rows = Vec::new();
+    loop {
+        let page = almanac.scan(shard, &scan)?;
+        assert!(page.rows.len() <= scan.limit, "{shard:?} {scan:?} gave {page:?}");
+        rows.extend(page.rows);
+        match page.next {
+            Some(next) => scan.from = next,
+            None => return Ok(rows),
+        }
+    }
+}
+
+/// How many pages of a group are read.
+const PAGES: usize = 3;
+
+/// The first pages of a group, one after the other.
+fn find_pages(almanac: &Almanac, shard: ShardId, mut find: Find) -> Vec<Row> {
+    let mut rows = Vec::new();
+    loop {
+        let page = almanac.find(shard, &find).expect("a healthy almanac can be read");
+        assert!(page.rows.len() <= find.limit, "{shard:?} {find:?} gave {page:?}");
+        rows.extend(page.rows);
+        match page.next {
+            Some(next) if rows.len() < PAGES * find.limit => find.from_seq = next,
+            _ => return rows,
+        }
+    }
+}
+
+/// The same against the order of the numbers.
+fn find_pages_back(almanac: &Almanac, shard: ShardId, mut back: FindBack) -> Vec<Row> {
+    let mut rows = Vec::new();
+    loop {
+        let page = almanac.find_back(shard, &back).expect("a healthy almanac can be read");
+        assert!(page.rows.len() <= back.limit, "{shard:?} {back:?} gave {page:?}");
+        rows.extend(page.rows);
+        match page.next {
+            Some(next) if rows.len() < PAGES * back.limit => back.before_seq = next,
+            _ => return rows,
+        }
     }
 }
 

@@ -1,12 +1,13 @@
 //! An almanac on a simulated disk, and a model of what was confirmed: for tests of one fact.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use punctual_almanac::{Almanac, Config, OpenError};
 use punctual_chance::Chance;
-use punctual_core::store::{Batch, Change, Claim, Key, Row, ShardId, Store, StoreError, Table};
-use punctual_core::{Millis, Name, Timestamp};
+use punctual_core::store::{Change, Key, Refusal, Row, ShardId, Store, StoreError, Table, Tenure};
+use punctual_core::{Name, Timestamp};
 use punctual_simulated_disk::SimulatedDisk;
 
 use super::ManualClock;
@@ -55,35 +56,55 @@ impl Scene {
 
     pub fn claim(&mut self, almanac: &Almanac) -> Result<(), StoreError> {
         for shard in self.work.shards.clone() {
-            match almanac.claim(shard, &Name::new("node").unwrap(), Millis::from_secs(10))? {
-                Claim::Granted(fence) => _ = self.work.fences.insert(shard, fence),
-                held @ Claim::Held { .. } => panic!("{held:?}"),
-            }
+            let tenure = super::claim(almanac, shard)?;
+            self.work.tenures.insert(shard, tenure);
         }
         Ok(())
     }
 
     /// Random work. If it fails, gives what there would be if the commit had happened all the same.
     pub fn commit(&mut self, almanac: &Almanac) -> Result<(), (StoreError, Model)> {
+        let before = self.work.tenures.clone();
         let (batches, after) = self.work.commit(&self.model, &mut self.chance);
-        self.confirm(almanac, batches, after)
+        let outcome = almanac.commit(batches);
+        self.confirm(outcome.map(all_done), before, after)
     }
 
     /// Changes to the one shard.
     pub fn change(&mut self, almanac: &Almanac, changes: Vec<Change>) -> Result<(), (StoreError, Model)> {
-        let batch = Batch { shard: SHARD, fence: self.work.fences[&SHARD], changes, tallies: Vec::new() };
+        let before = self.work.tenures.clone();
+        let batch = super::batch(SHARD, before[&SHARD], changes);
+        self.work.tenures.insert(SHARD, Tenure { serial: batch.serial, ..before[&SHARD] });
         let mut after = self.model.clone();
         after.apply(&batch);
-        self.confirm(almanac, vec![batch], after)
+        let outcome = almanac.commit(vec![batch]);
+        self.confirm(outcome.map(all_done), before, after)
     }
 
-    fn confirm(&mut self, almanac: &Almanac, batches: Vec<Batch>, after: Model) -> Result<(), (StoreError, Model)> {
-        match almanac.commit(batches) {
-            Ok(_) => {
+    /// Writes an entry of the cluster.
+    pub fn put(&mut self, almanac: &Almanac, key: &str, value: &[u8]) -> Result<(), (StoreError, Model)> {
+        let mut after = self.model.clone();
+        let seen = after.put(key, value);
+        let outcome = almanac.cluster_put(key, seen, value);
+        self.confirm(outcome.map(|put| assert_eq!(put, Ok(seen + 1))), self.work.tenures.clone(), after)
+    }
+
+    /// Notes what came of something; if it was refused, the writer stands where it stood before.
+    fn confirm(
+        &mut self,
+        outcome: Result<(), StoreError>,
+        before: BTreeMap<ShardId, Tenure>,
+        after: Model,
+    ) -> Result<(), (StoreError, Model)> {
+        match outcome {
+            Ok(()) => {
                 self.model = after;
                 Ok(())
             }
-            Err(error) => Err((error, after)),
+            Err(error) => {
+                self.work.tenures = before;
+                Err((error, after))
+            }
         }
     }
 
@@ -107,6 +128,10 @@ impl Scene {
         self.compare(&almanac);
         almanac
     }
+}
+
+fn all_done(verdicts: Vec<Result<(), Refusal>>) {
+    assert!(verdicts.iter().all(Result::is_ok), "{verdicts:?}");
 }
 
 /// A new live row under a number.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use punctual_chance::Chance;
-use punctual_core::store::{Batch, Change, Fence, Key, Row, ShardId, Table, Tally, TallyKind};
+use punctual_core::store::{Batch, Change, Key, Row, ShardId, Table, Tally, TallyKind, Tenure};
 use punctual_core::{Name, Timestamp};
 
 use super::model::Model;
@@ -13,8 +13,8 @@ pub struct Work {
     pub shards: Vec<ShardId>,
     pub keys: Vec<Key>,
     pub groups: Vec<Name>,
-    /// The fences that are in force, as far as the writer knows.
-    pub fences: BTreeMap<ShardId, Fence>,
+    /// How the writer holds the shards, as far as it knows.
+    pub tenures: BTreeMap<ShardId, Tenure>,
     next_seq: u64,
     largest: u64,
 }
@@ -35,7 +35,7 @@ impl Work {
             shards: [0, 1, 513].map(ShardId).to_vec(),
             keys: (0..keys).map(key).collect(),
             groups: ["red", "green", "blue"].map(|name| Name::new(name).unwrap()).to_vec(),
-            fences: BTreeMap::new(),
+            tenures: BTreeMap::new(),
             next_seq: 1,
             largest,
         }
@@ -75,8 +75,24 @@ impl Work {
             };
             tallies.insert(tally, chance.below(5) as i64 - 2);
         }
-        let fence = self.fences.get(&shard).copied().unwrap_or(Fence(0));
-        Batch { shard, fence, changes, tallies: tallies.into_iter().collect() }
+        let tenure = self.tenures.entry(shard).or_default();
+        let batch = Batch {
+            shard,
+            fence: tenure.fence,
+            serial: tenure.serial,
+            changes,
+            tallies: tallies.into_iter().collect(),
+        };
+        if batch.is_empty() {
+            return batch;
+        }
+        tenure.serial += 1;
+        Batch { serial: tenure.serial, ..batch }
+    }
+
+    /// What is written to an entry of the cluster, and under which key.
+    pub fn entry(&mut self, chance: &mut Chance) -> (&'static str, Bytes) {
+        (*chance.pick(&["shards", "level", "pins"]), self.state(chance))
     }
 
     fn change(&mut self, row: Option<&Row>, table: Table, key: &Key, chance: &mut Chance) -> Change {

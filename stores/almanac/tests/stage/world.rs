@@ -10,8 +10,7 @@ use std::sync::Arc;
 
 use punctual_almanac::{Almanac, Config, SyncPolicy, Tending};
 use punctual_chance::Chance;
-use punctual_core::store::{Batch, Claim, Fence, ShardId, Store, StoreError};
-use punctual_core::{Millis, Name};
+use punctual_core::store::{Fence, ShardId, Store, StoreError};
 use punctual_simulated_disk::{Call, Fault, SimulatedDisk};
 
 use super::ManualClock;
@@ -48,6 +47,7 @@ enum Moment {
     Opening,
     Claiming,
     Committing,
+    Putting,
     Tending,
     Closing,
 }
@@ -133,6 +133,7 @@ impl World {
                 8..14 => (Moment::Tending, self.tend_on_a_bad_disk(almanac)),
                 14..16 => (Moment::Committing, self.commit_on_a_bad_disk(almanac)),
                 16..19 => (Moment::Claiming, self.claim(almanac)),
+                24..27 => (Moment::Putting, self.put(almanac)),
                 19..22 => (Moment::Committing, self.commit_with_an_old_fence(almanac)),
                 22..24 => (Moment::Committing, self.look(almanac)),
                 _ => (Moment::Committing, self.commit(almanac)),
@@ -181,21 +182,21 @@ impl World {
     /// Claims all shards. A claim is always durable, and everything before it is so too.
     fn claim(&mut self, almanac: &Almanac) -> Result<(), Dead> {
         self.maybe_doom(8, 16);
-        let node = Name::new("node").unwrap();
         for shard in self.work.shards.clone() {
-            if let Some(fence) = self.work.fences.get(&shard).filter(|_| self.chance.happens(1, 4)) {
+            if let Some(tenure) = self.work.tenures.get(&shard).filter(|_| self.chance.happens(1, 4)) {
                 // A release is not durable, and need not be.
-                _ = almanac.release(shard, *fence);
+                _ = almanac.release(shard, tenure.fence, None);
             }
-            let claim = almanac.claim(shard, &node, Millis::from_secs(10));
-            let fence = match claim {
-                Ok(Claim::Granted(fence)) => fence,
-                Ok(held) => panic!("{held:?}"),
+            let tenure = match super::claim(almanac, shard) {
+                Ok(tenure) => tenure,
                 Err(error) => return self.failed(&error),
             };
-            let before = self.granted.insert(shard, fence);
-            assert!(before.is_none_or(|before| before < fence), "{fence:?} was granted after {before:?}");
-            self.work.fences.insert(shard, fence);
+            if let Some(before) = self.work.tenures.get(&shard) {
+                assert_eq!(tenure.serial, before.serial, "what failed has not happened");
+            }
+            let before = self.granted.insert(shard, tenure.fence);
+            assert!(before.is_none_or(|before| before < tenure.fence), "{tenure:?} was granted after {before:?}");
+            self.work.tenures.insert(shard, tenure);
             self.covered();
             self.unclear.clear();
         }
@@ -204,14 +205,35 @@ impl World {
 
     fn commit(&mut self, almanac: &Almanac) -> Result<(), Dead> {
         self.maybe_doom(4, 24);
-        let (batches, after) = self.work.commit(self.confirmed.last().unwrap(), &mut self.chance);
-        let outcome = self.commit_batches(almanac, batches, after);
-        outcome.or_else(|error| self.failed(&error))
+        self.try_commit(almanac).or_else(|error| self.failed(&error))
     }
 
-    fn commit_batches(&mut self, almanac: &Almanac, batches: Vec<Batch>, after: Model) -> Result<(), StoreError> {
-        let verdicts = self.note(almanac.commit(batches), after)?;
-        assert!(verdicts.iter().all(Result::is_ok), "{verdicts:?}");
+    /// Writes an entry of the cluster. It is always durable, as a claim is.
+    fn put(&mut self, almanac: &Almanac) -> Result<(), Dead> {
+        self.maybe_doom(4, 8);
+        let mut after = self.confirmed.last().unwrap().clone();
+        let (key, value) = self.work.entry(&mut self.chance);
+        let seen = after.put(key, &value);
+        match self.note(almanac.cluster_put(key, seen, &value), after) {
+            Ok(put) => {
+                assert_eq!(put, Ok(seen + 1));
+                self.covered();
+                Ok(())
+            }
+            Err(error) => self.failed(&error),
+        }
+    }
+
+    fn try_commit(&mut self, almanac: &Almanac) -> Result<(), StoreError> {
+        let before = self.work.tenures.clone();
+        let (batches, after) = self.work.commit(self.confirmed.last().unwrap(), &mut self.chance);
+        match self.note(almanac.commit(batches), after) {
+            Ok(verdicts) => assert!(verdicts.iter().all(Result::is_ok), "{verdicts:?}"),
+            Err(error) => {
+                self.work.tenures = before;
+                return Err(error);
+            }
+        }
         Ok(())
     }
 
@@ -232,7 +254,9 @@ impl World {
     fn commit_with_an_old_fence(&mut self, almanac: &Almanac) -> Result<(), Dead> {
         let model = self.confirmed.last().unwrap().clone();
         let (shard, other) = (self.work.shards[0], self.work.shards[1]);
+        let tenure = self.work.tenures[&shard];
         let mut old = self.work.batch(shard, &model, &mut self.chance);
+        self.work.tenures.insert(shard, tenure);
         old.fence = Fence(old.fence.0 - 1);
         let new = self.work.batch(other, &model, &mut self.chance);
         let mut after = model;
@@ -256,8 +280,7 @@ impl World {
         }
         let kind = *self.chance.pick(&[ErrorKind::StorageFull, ErrorKind::Other]);
         self.disk.fail(Fault { call, name_contains: "journal-", after: 0, kind, lasting: false });
-        let (batches, after) = self.work.commit(self.confirmed.last().unwrap(), &mut self.chance);
-        let outcome = self.commit_batches(almanac, batches, after);
+        let outcome = self.try_commit(almanac);
         self.disk.heal();
         match outcome {
             Err(StoreError::Unavailable(_)) if self.disk.last_call().is_none() => self.claim(almanac),
@@ -366,7 +389,7 @@ impl World {
 
     /// The process ends, or the whole machine.
     fn end(&mut self) {
-        self.work.fences.clear();
+        self.work.tenures.clear();
         if self.chance.happens(1, 3) {
             self.disk = self.disk.copy();
             return;

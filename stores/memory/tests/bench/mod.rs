@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use punctual_core::store::{
-    Batch, Bodies, Change, Claim, Fence, Fenced, Key, Place, Position, Row, Scan, ShardId, Store, StoreError, Table,
+    Batch, Bodies, Change, Claim, Fence, Incarnation, Key, Look, Place, Position, Refusal, Row, Scan, ShardId, Store,
+    StoreError, Table,
 };
 use punctual_core::{Clock, Millis, Name, Timestamp};
 use punctual_memory::MemoryStore;
@@ -34,6 +35,8 @@ pub struct Bench {
     pub clock: Arc<TestClock>,
     pub store: Arc<MemoryStore>,
     pub fence: Fence,
+    /// How many commits of a shard were answered well; the next one has the next number.
+    answered: AtomicU64,
 }
 
 impl Bench {
@@ -42,28 +45,38 @@ impl Bench {
         let store = Arc::new(MemoryStore::new(clock.clone()));
         let fence = claim(&*store, SHARD);
         assert_eq!(claim(&*store, ShardId(2)), fence);
-        Bench { clock, store, fence }
+        Bench { clock, store, fence, answered: AtomicU64::new(0) }
     }
 
     pub fn batch(&self, shard: ShardId, changes: Vec<Change>) -> Batch {
-        Batch { shard, fence: self.fence, changes, tallies: vec![] }
+        let serial = self.answered.load(Ordering::SeqCst) + 1;
+        Batch { shard, fence: self.fence, serial, changes, tallies: vec![] }
     }
 
-    pub fn commit(&self, changes: Vec<Change>) -> Result<Vec<Result<(), Fenced>>, StoreError> {
-        self.store.commit(vec![self.batch(SHARD, changes)])
+    pub fn commit(&self, changes: Vec<Change>) -> Result<Vec<Result<(), Refusal>>, StoreError> {
+        let answers = self.store.commit(vec![self.batch(SHARD, changes)])?;
+        self.answered.fetch_add(u64::from(answers[0].is_ok()), Ordering::SeqCst);
+        Ok(answers)
     }
 
     pub fn ids(&self, shard: ShardId) -> Vec<String> {
         let (from, until) = (Position::START, Timestamp::NEVER);
         let scan = Scan { table: Table::Live, from, until, topic: None, limit: 1_000, bodies: Bodies::Without };
-        self.store.scan(shard, &scan).unwrap().iter().map(|row| row.key.id().to_owned()).collect()
+        self.store.scan(shard, &scan).unwrap().rows.iter().map(|row| row.key.id().to_owned()).collect()
     }
 }
 
+/// Claims a shard, whoever has it.
 pub fn claim(store: &dyn Store, shard: ShardId) -> Fence {
-    let claim = store.claim(shard, &Name::new("node").unwrap(), Millis::from_hours(1)).unwrap();
-    let Claim::Granted(fence) = claim else { panic!("{claim:?}") };
-    fence
+    let who = Incarnation { node: Name::new("node").unwrap(), number: 1 };
+    let take = |seen| store.claim(&who, &[(shard, seen)]).unwrap()[0];
+    match take(Fence::default()) {
+        Claim::Granted(tenure) => tenure.fence,
+        Claim::Outrun(current) => match take(current) {
+            Claim::Granted(tenure) => tenure.fence,
+            Claim::Outrun(_) => panic!("nobody else claims"),
+        },
+    }
 }
 
 pub fn row(id: &str, seq: u64) -> Row {

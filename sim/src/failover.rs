@@ -1,0 +1,93 @@
+//! A store that goes back to an older state: a copy that was behind takes over, and the last moments are lost.
+//!
+//! What was confirmed in those moments may be lost, and nothing else; that is what the auditor goes back by. And whoever
+//! had it confirmed has to notice.
+
+use punctual_core::store::ShardId;
+
+use crate::Sabotage;
+use crate::auditor::Promise;
+use crate::say;
+use crate::world::{Event, World};
+
+/// How far a copy may be behind when it takes over.
+const BEHIND: u64 = 30_000;
+
+impl World {
+    /// The store's copy stays behind from now on, and takes over after a while.
+    pub(crate) fn fall_behind(&mut self, index: usize) {
+        if self.is_behind {
+            return;
+        }
+        self.is_behind = true;
+        self.store.memory().hold();
+        self.auditor.hold();
+        let behind = self.rng.magnitude(1, BEHIND);
+        say!(self.trace, "* the store's copy falls behind, and takes over in {behind} ms");
+        self.after(behind, Event::FailOver);
+        // Often because something else happens, of which the copy does not hear either.
+        if self.rng.percent(50) {
+            self.give_back(index);
+        }
+    }
+
+    /// The copy takes over.
+    pub(crate) fn fail_over(&mut self) {
+        self.is_behind = false;
+        if self.draining {
+            return;
+        }
+        let shards: Vec<ShardId> = (0..self.profile.shards).map(ShardId).collect();
+        let serial = |world: &World, shard: ShardId| world.store.memory().tenure(shard).serial;
+        let before: Vec<u64> = shards.iter().map(|shard| serial(self, *shard)).collect();
+        // Some keep who owns what elsewhere than the rows, and it does not go back.
+        let with_owners = self.rng.percent(50);
+        match with_owners {
+            true => self.store.memory().fail_over(),
+            false => self.store.memory().crash(),
+        }
+        self.failovers += 1;
+        self.census.count("failovers");
+        say!(self.trace, "* the store goes back to an older state, with its owners: {with_owners}");
+        for (shard, before) in shards.into_iter().zip(before) {
+            let after = serial(self, shard);
+            if after < before {
+                say!(self.trace, "* shard {} has lost its commits after {after} of {before}", shard.0);
+                self.census.add("commits lost by failovers", before - after);
+                self.auditor.go_back(shard);
+            }
+            for (index, node) in self.nodes.iter().enumerate().filter(|(_, node)| node.up) {
+                if node.membership.has_more_than(shard, after) {
+                    self.unnoticed.insert((index, node.life, shard));
+                }
+            }
+        }
+    }
+
+    /// A node notices that the store has lost what it had confirmed, and says so.
+    pub(crate) fn notice_loss(&mut self, index: usize, shard: ShardId) {
+        let life = self.nodes[index].life;
+        self.nodes[index].membership.forget(shard);
+        if self.sabotage == Some(Sabotage::SilentLoss) {
+            return;
+        }
+        self.census.count("losses noticed");
+        say!(self.trace, "* node {index} notices that shard {} has lost something", shard.0);
+        self.unnoticed.remove(&(index, life, shard));
+        if self.failovers == 0 {
+            let what = format!("node {index} says that commits of shard {} were lost, but none were", shard.0);
+            self.auditor.accuse(Promise::KeepsWorking, "", what);
+        }
+    }
+
+    /// Whoever had something confirmed that was lost must have noticed by now.
+    pub(crate) fn check_noticed(&mut self) {
+        let lives = &self.nodes;
+        self.unnoticed.retain(|(node, life, _)| lives[*node].up && lives[*node].life == *life);
+        if let Some((node, _, shard)) = self.unnoticed.first() {
+            let what =
+                format!("commits of shard {} were lost that node {node} had confirmed: it did not notice", shard.0);
+            self.auditor.accuse(Promise::NothingIsLost, "", what);
+        }
+    }
+}
