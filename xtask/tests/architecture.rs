@@ -38,6 +38,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     // For tests and for those who write stores: nothing that users run is built from these.
     ("punctual-chance", &[]),
     ("punctual-conformance", &["punctual-chance", "punctual-core"]),
+    ("punctual-engines", &[]),
     ("punctual-simulated-disk", &["punctual-chance", "punctual-disk"]),
     ("punctual-sim", &["punctual-chance", "punctual-core", "punctual-memory"]),
     (
