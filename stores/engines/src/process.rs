@@ -40,8 +40,7 @@ impl Process {
             signal(*pid, Signal::KILL);
         }
         let _ = self.child.wait();
-        let ended = || family.iter().all(|pid| !Path::new(&format!("/proc/{pid}")).exists());
-        wait_until("its children to end", ended);
+        wait_until("its children to end", || family.iter().all(|pid| has_ended(*pid)));
     }
 
     /// Stops it and its children where they are.
@@ -134,10 +133,20 @@ fn signal(pid: u32, signal: Signal) {
     }
 }
 
+/// An orphan that nobody has buried yet has ended too.
+fn has_ended(pid: u32) -> bool {
+    stat(pid).first().is_none_or(|state| state == "Z")
+}
+
 fn cpu_of(pid: u32) -> Duration {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // The name stands in brackets and may hold spaces; own and waited-for times are the 12th to 15th word after it.
-    let words = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
-    let ticks: u64 = words.skip(11).take(4).filter_map(|word| word.parse::<u64>().ok()).sum();
+    // Own times, and those of the children that were waited for.
+    let ticks: u64 = stat(pid).iter().skip(11).take(4).filter_map(|word| word.parse::<u64>().ok()).sum();
     Duration::from_millis(ticks * 10)
+}
+
+/// What the system says of a process, beginning with its state: the name before that stands in brackets and may hold
+/// anything.
+fn stat(pid: u32) -> Vec<String> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit(')').next().unwrap_or_default().split_whitespace().map(str::to_owned).collect()
 }
