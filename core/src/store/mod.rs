@@ -3,7 +3,7 @@
 //! Everything that is kept has a key and a time, so a store keeps rows in time order and knows
 //! nothing of tasks. All of the delay queue's logic stands above this contract and is written
 //! once. The crate `punctual-conformance` is the suite that every store must pass. [`Timeline`],
-//! [`Index`] and [`Members`] are what more than one store is built of.
+//! [`Index`], [`Members`] and [`Tallies`] are what more than one store is built of.
 //!
 //! The contract is made for a store behind a network, where a call costs a round trip, an answer can be lost, and a node
 //! can be cut off without knowing it:
@@ -18,6 +18,7 @@ mod membership;
 mod read;
 mod row;
 mod tally;
+mod tally_bytes;
 mod timeline;
 mod trouble;
 
@@ -30,6 +31,7 @@ pub use membership::{Beat, Claim, Entry, Fence, Held, Incarnation, Outdated, Pre
 pub use read::{Bodies, Find, FindBack, Found, Look, Page, Scan, ScanBack, Want};
 pub use row::{Change, Key, Place, Position, Row, Table};
 pub use tally::{Tally, TallyKind};
+pub use tally_bytes::{Tallies, UnreadableTallies};
 pub use timeline::Timeline;
 pub use trouble::{Hardship, Refusal, Room, StoreError};
 
