@@ -61,6 +61,15 @@ impl Center {
     pub fn with(config: ShardConfig) -> Center {
         let clock = Arc::new(ManualClock(AtomicU64::new(START)));
         let store = Arc::new(MemoryStore::new(clock.clone()));
+        Center::on(store, clock, config)
+    }
+
+    /// Another owner, who takes the shard from this one: the same store and the same clock, and a memory of its own.
+    pub fn depose(&self) -> Center {
+        Center::on(Arc::clone(&self.store), Arc::clone(&self.clock), self.config.clone())
+    }
+
+    fn on(store: Arc<MemoryStore>, clock: Arc<ManualClock>, config: ShardConfig) -> Center {
         let shard = open(&store, &config, clock.now());
         let board = Board::default();
         let mut center = Center {
