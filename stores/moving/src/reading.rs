@@ -1,0 +1,67 @@
+//! Reading all rows of a shard, page by page in time order, table after table.
+//!
+//! A scan leaves out rows without a time. No shard ever writes one: what sleeps for good stands at the last instant.
+
+use punctual_core::Timestamp;
+use punctual_core::store::{Bodies, Found, Position, Row, Scan, ShardId, Store, StoreError, Table, Tenure, Want};
+
+use crate::patience::Patience;
+use crate::sum::weight;
+
+/// How many bytes a page should have.
+const PAGE_BYTES: usize = 1 << 20;
+/// How many rows a page has at most, and the first one. How large bodies are is known when they have come.
+const MOST: usize = 512;
+
+/// A shard that is held in one of the stores.
+#[derive(Clone, Copy)]
+pub(crate) struct Held<'a> {
+    pub store: &'a dyn Store,
+    pub shard: ShardId,
+    pub tenure: Tenure,
+}
+
+impl Held<'_> {
+    /// Reads as the shard's owner: if somebody else has it by now, that is an error.
+    pub fn read(&self, want: Want<'_>) -> Result<Found, StoreError> {
+        let mut found = self.store.read(self.shard, self.tenure, &[want])?;
+        Ok(found.pop().expect("a store answers each want"))
+    }
+}
+
+/// The rows of a shard.
+pub(crate) struct Reading<'a> {
+    held: Held<'a>,
+    patience: Patience,
+    tables: std::slice::Iter<'static, Table>,
+    next: Option<(Table, Position)>,
+    limit: usize,
+}
+
+impl<'a> Reading<'a> {
+    pub fn new(held: Held<'a>, patience: Patience) -> Reading<'a> {
+        Reading { held, patience, tables: Table::ALL.iter(), next: None, limit: MOST / 4 }
+    }
+
+    fn page(&mut self, table: Table, from: Position) -> Result<Vec<Row>, StoreError> {
+        let until = Timestamp::NEVER;
+        let scan = Scan { table, from, until, topic: None, limit: self.limit, bodies: Bodies::With };
+        let page = self.patience.retry(|| self.held.read(Want::Scan(&scan)))?.span();
+        self.next = page.next.map(|next| (table, next));
+        let bytes: usize = page.rows.iter().map(weight).sum();
+        if let Some(average) = bytes.checked_div(page.rows.len()) {
+            self.limit = (PAGE_BYTES / average.max(1)).clamp(1, MOST);
+        }
+        Ok(page.rows)
+    }
+}
+
+impl Iterator for Reading<'_> {
+    type Item = Result<Vec<Row>, StoreError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let begin = |table: &Table| (*table, Position::START);
+        let (table, from) = self.next.take().or_else(|| self.tables.next().map(begin))?;
+        Some(self.page(table, from))
+    }
+}

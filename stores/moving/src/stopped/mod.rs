@@ -1,0 +1,291 @@
+//! Moving a store while no server works on it.
+//!
+//! ```text
+//! enter both rolls ─► mark the source ─► claim it ─► mark the target ─► claim it ─► copy and compare each shard
+//!                 ─► copy the entries ─► source: Leaving becomes Left ─► target: Arriving becomes Arrived
+//! ```
+//! Until the mark of the source turns, it is in charge; from then on the target is, and all of it is there. A move that is
+//! killed between the two last words looks once more that all is there, and says the last one.
+
+mod course;
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use punctual_core::Timestamp;
+use punctual_core::store::{Bodies, Found, Position, Roll, Scan, ShardId, Table, TallyKind, Tenure, Want};
+
+use crate::copying::Copying;
+use crate::error::MoveError;
+use crate::marks::{self, Mark, Noted, Part, Unread};
+use crate::patience::Patience;
+use crate::presence::Guest;
+use crate::progress::{Counting, Progress};
+use crate::reading::Held;
+use crate::report::{Report, ShardReport};
+use crate::sum::Sum;
+use crate::writing::Writing;
+use crate::{Side, entries};
+use course::{Course, Standing};
+
+/// The names under which a mover is on the rolls. They differ, so that it is noticed if both are one store.
+const OUT: &str = "moving-out";
+const IN: &str = "moving-in";
+
+/// How many shards are looked at in one read.
+const LOOKED: usize = 64;
+
+/// A store that is to be moved into another one, while no server works on either.
+#[derive(Clone, Copy)]
+pub struct Move<'a> {
+    /// Where from.
+    pub from: Side<'a>,
+    /// Where to.
+    pub to: Side<'a>,
+    /// Whether leftovers of another move in the target are deleted.
+    pub afresh: bool,
+    /// How long a store may be away before the move ends; the same move goes on later.
+    pub patience: Duration,
+    /// Is told how far it is, from several threads.
+    pub watch: &'a (dyn Fn(Progress) + Sync),
+}
+
+impl<'a> Move<'a> {
+    /// A move that nobody watches, with a minute of patience.
+    pub fn new(from: Side<'a>, to: Side<'a>) -> Move<'a> {
+        Move { from, to, afresh: false, patience: Duration::from_secs(60), watch: &|_| {} }
+    }
+
+    /// Moves all there is, or what is left of a move that ended before its time.
+    pub fn run(&self) -> Result<Report, MoveError> {
+        let begun = Instant::now();
+        let present = Present::enter(self)?;
+        thread::scope(|scope| {
+            let _staying = [present.source.stay(scope), present.target.stay(scope)];
+            let report = present.run(&Counting::new(self.watch))?;
+            Ok(Report { took: begun.elapsed(), ..report })
+        })
+    }
+
+    /// Takes a move back that is done: the source is in charge again, and what happened in the target since is given up.
+    /// No server may work on either.
+    pub fn undo(&self) -> Result<(), MoveError> {
+        let present = Present::enter(self)?;
+        let (source, target) = (read(&present.source)?, read(&present.target)?);
+        match (&source.mark, &target.mark) {
+            (Some(left), Some(there)) if left.part == Part::Left && left.id == there.id => {
+                let abandoned = Mark { part: Part::Abandoned, ..there.clone() };
+                // The target first: between the two nobody is in charge, and never both are.
+                write(&present.target, &target, Some(&abandoned))?;
+                write(&present.source, &source, None)?;
+                Ok(())
+            }
+            _ => {
+                let why = format!("it was not moved to {}, so there is nothing to take back", self.to.name);
+                Err(MoveError::NotWhole { place: self.from.name.to_owned(), why })
+            }
+        }
+    }
+}
+
+/// A mover that is on both rolls.
+struct Present<'a> {
+    plan: Move<'a>,
+    source: Guest<'a>,
+    target: Guest<'a>,
+    /// The shards of the source, in order.
+    shards: Vec<ShardId>,
+    /// All of them, and those that only the target knows.
+    target_shards: Vec<ShardId>,
+    roll: Roll,
+}
+
+/// The shards of one side, each as it is held.
+type Tenures = Vec<(ShardId, Tenure)>;
+
+impl<'a> Present<'a> {
+    fn enter(plan: &Move<'a>) -> Result<Present<'a>, MoveError> {
+        let number = getrandom::u64().map_err(|error| MoveError::Chance(error.to_string()))?;
+        let patience = Patience(plan.patience);
+        let (source, roll) = Guest::enter(plan.from, OUT, number, patience)?;
+        let (target, target_roll) = Guest::enter(plan.to, IN, number, patience)?;
+        let of = |roll: &Roll| roll.shards.iter().map(|held| held.shard).collect::<BTreeSet<ShardId>>();
+        let (shards, there) = (of(&roll), of(&target_roll));
+        let target_shards = shards.union(&there).copied().collect();
+        Ok(Present { plan: *plan, source, target, shards: shards.into_iter().collect(), target_shards, roll })
+    }
+
+    fn run(&self, counting: &Counting<'_>) -> Result<Report, MoveError> {
+        let (source, target) = (read(&self.source)?, read(&self.target)?);
+        let (from, to) = (self.plan.from.name, self.plan.to.name);
+        let standing = Standing { from, source: source.mark.as_ref(), to, target: target.mark.as_ref() };
+        let course = standing.course(self.plan.afresh)?;
+        let resumed = matches!(course, Course::Resume(_));
+        let (id, source, held, target, there) = match course {
+            Course::Resume(id) => {
+                let held = claim(&self.source, &self.shards)?;
+                (id, source, held, target, claim(&self.target, &self.target_shards)?)
+            }
+            Course::Begin { empties } => {
+                let id = new_id()?;
+                if !empties {
+                    self.check_empty()?;
+                }
+                let source = write(&self.source, &source, Some(&self.mark(&id, Part::Leaving)))?;
+                let held = claim(&self.source, &self.shards)?;
+                let part = if empties { Part::Emptying } else { Part::Arriving };
+                let target = write(&self.target, &target, Some(&self.mark(&id, part)))?;
+                (id, source, held, target, claim(&self.target, &self.target_shards)?)
+            }
+        };
+        let target = self.make_room(&id, target, &there)?;
+        counting.expect(self.shards.len(), self.expected()?);
+        let shards = self.copy_all(&held, &there, counting)?;
+        let entries = entries::copy(&self.source, &self.roll, &self.target)?;
+        if is_in(&source, Part::Leaving) {
+            write(&self.source, &source, Some(&self.mark(&id, Part::Left)))?;
+        }
+        write(&self.target, &target, Some(&self.mark(&id, Part::Arrived)))?;
+        let mut total = Sum::default();
+        shards.iter().for_each(|shard| total += shard.tables.total());
+        let copied = shards.iter().map(|shard| shard.copied).sum();
+        let (from, to, took) = (from.to_owned(), to.to_owned(), Duration::ZERO);
+        Ok(Report { id, from, to, resumed, total, copied, entries, took, shards })
+    }
+
+    /// What one of the stores notes.
+    fn mark(&self, id: &str, part: Part) -> Mark {
+        let other = if matches!(part, Part::Leaving | Part::Left) { self.plan.to } else { self.plan.from };
+        Mark { id: id.to_owned(), part, other: other.name.to_owned(), at: self.roll.now().as_millis() }
+    }
+
+    /// Whether nothing is in the target.
+    fn check_empty(&self) -> Result<(), MoveError> {
+        let first = |table| Scan {
+            table,
+            from: Position::START,
+            until: Timestamp::NEVER,
+            topic: None,
+            limit: 1,
+            bodies: Bodies::Without,
+        };
+        let scans = Table::ALL.map(first);
+        let wants: Vec<Want<'_>> = scans.iter().map(Want::Scan).chain([Want::Tallies]).collect();
+        for shards in self.target_shards.chunks(LOOKED) {
+            let wanted: Vec<(ShardId, Want<'_>)> =
+                shards.iter().flat_map(|shard| wants.iter().map(|want| (*shard, *want))).collect();
+            let found = self.target.patience.retry(|| self.target.side.store.look(&wanted));
+            let found = found.map_err(MoveError::of(self.target.side.name))?;
+            for ((shard, _), found) in wanted.into_iter().zip(found) {
+                let what = match found {
+                    Found::Span(page) if !page.rows.is_empty() => "rows",
+                    Found::Tallies(tallies) if !tallies.is_empty() => "counts",
+                    _ => continue,
+                };
+                return Err(MoveError::NotEmpty { place: self.target.side.name.to_owned(), shard, what });
+            }
+        }
+        Ok(())
+    }
+
+    /// Deletes leftovers, if it is noted that there are some.
+    fn make_room(&self, id: &str, target: Noted, there: &Tenures) -> Result<Noted, MoveError> {
+        if !is_in(&target, Part::Emptying) {
+            return Ok(target);
+        }
+        for (shard, tenure) in there {
+            Writing::new(&self.target, self.target.held(*shard, *tenure)).clear()?;
+        }
+        write(&self.target, &target, Some(&self.mark(id, Part::Arriving)))
+    }
+
+    /// How many rows there are, by the counts that are kept beside them.
+    fn expected(&self) -> Result<u64, MoveError> {
+        let mut expected = 0;
+        for shards in self.shards.chunks(LOOKED) {
+            let wanted: Vec<_> = shards.iter().map(|shard| (*shard, Want::Tallies)).collect();
+            let found = self.source.patience.retry(|| self.source.side.store.look(&wanted));
+            for found in found.map_err(MoveError::of(self.source.side.name))? {
+                let rows = [TallyKind::Waiting, TallyKind::TopicLeased, TallyKind::TopicDead, TallyKind::History];
+                let counts = found.tallies().into_iter().filter(|(tally, _)| rows.contains(&tally.kind));
+                expected += counts.map(|(_, count)| count.max(0) as u64).sum::<u64>();
+            }
+        }
+        Ok(expected)
+    }
+
+    /// Copies all shards, as many side by side as the target likes.
+    fn copy_all(
+        &self,
+        held: &Tenures,
+        there: &Tenures,
+        counting: &Counting<'_>,
+    ) -> Result<Vec<ShardReport>, MoveError> {
+        let lanes = self.plan.to.store.terms().lanes.clamp(1, held.len().max(1));
+        let next = AtomicUsize::new(0);
+        let work = || {
+            let mut done = Vec::new();
+            while let Some((shard, tenure)) = held.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let target = there.iter().find(|(other, _)| other == shard).expect("the target's shards include these");
+                let copying = Copying {
+                    from: &self.source,
+                    source: self.source.held(*shard, *tenure),
+                    to: &self.target,
+                    target: self.target.held(*shard, target.1),
+                    counting,
+                };
+                // One that fails lets the others end with the shard that they have.
+                done.push(copying.run().inspect_err(|_| next.store(held.len(), Ordering::Relaxed))?);
+            }
+            Ok(done)
+        };
+        let mut done = thread::scope(|scope| {
+            let workers: Vec<_> = (0..lanes).map(|_| scope.spawn(work)).collect();
+            let parts = workers
+                .into_iter()
+                .map(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            parts.collect::<Result<Vec<Vec<ShardReport>>, MoveError>>()
+        })?
+        .concat();
+        done.sort_by_key(|report| report.shard);
+        Ok(done)
+    }
+}
+
+fn is_in(noted: &Noted, part: Part) -> bool {
+    noted.mark.as_ref().is_some_and(|mark| mark.part == part)
+}
+
+fn new_id() -> Result<String, MoveError> {
+    let drawn = getrandom::u64().map_err(|error| MoveError::Chance(error.to_string()))?;
+    Ok(format!("{drawn:016x}"))
+}
+
+fn claim(guest: &Guest<'_>, shards: &[ShardId]) -> Result<Tenures, MoveError> {
+    Ok(shards.iter().copied().zip(guest.claim(shards)?).collect())
+}
+
+/// Reads what one of the stores notes.
+fn read(guest: &Guest<'_>) -> Result<Noted, MoveError> {
+    patiently(guest, || marks::read(guest.side.store))
+}
+
+/// Notes something in one of the stores, if nobody has noted anything else since.
+fn write(guest: &Guest<'_>, seen: &Noted, mark: Option<&Mark>) -> Result<Noted, MoveError> {
+    let written = patiently(guest, || marks::write(guest.side.store, seen, mark))?;
+    written.ok_or_else(|| MoveError::Overtaken { place: guest.side.name.to_owned() })
+}
+
+fn patiently<T>(guest: &Guest<'_>, mut attempt: impl FnMut() -> Result<T, Unread>) -> Result<T, MoveError> {
+    let place = guest.side.name;
+    let mut waiting = guest.patience.begin();
+    loop {
+        match attempt() {
+            Ok(answer) => return Ok(answer),
+            Err(Unread::Store(error)) => waiting.bear(error).map_err(MoveError::of(place))?,
+            Err(Unread::Unreadable(why)) => return Err(MoveError::Unreadable { place: place.to_owned(), why }),
+        }
+    }
+}

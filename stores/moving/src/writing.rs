@@ -1,0 +1,160 @@
+//! Writing into a shard of the target, so that nothing is written twice although answers get lost.
+//!
+//! A commit without an answer may have happened, and may still happen until the store has answered a claim. So the
+//! shard is claimed anew, and then it is looked at what is there.
+
+use punctual_core::Timestamp;
+use punctual_core::store::{
+    Batch, Bodies, Change, Look, Position, Refusal, Row, Scan, ScanBack, StoreError, Table, Tally, Terms, Want,
+};
+
+use crate::error::MoveError;
+use crate::presence::Guest;
+use crate::reading::Held;
+use crate::sum::weight;
+
+/// How many bytes and changes a commit has at most, if the store would take more: beyond that it gets no faster, and
+/// memory is worth something.
+const COMMIT: (usize, usize) = (4 << 20, 4_096);
+
+/// A shard of the target that is written.
+pub(crate) struct Writing<'a> {
+    guest: &'a Guest<'a>,
+    pub held: Held<'a>,
+    rows: Vec<Row>,
+    bytes: usize,
+    most_bytes: usize,
+    most_changes: usize,
+}
+
+impl<'a> Writing<'a> {
+    pub fn new(guest: &'a Guest<'a>, held: Held<'a>) -> Writing<'a> {
+        let Terms { batch_bytes, batch_changes, .. } = held.store.terms();
+        let (most_bytes, most_changes) = (batch_bytes.min(COMMIT.0), batch_changes.clamp(1, COMMIT.1));
+        Writing { guest, held, rows: Vec::new(), bytes: 0, most_bytes, most_changes }
+    }
+
+    /// The last position of each table: what is before it is there, since rows come in their order.
+    pub fn arrived(&self) -> Result<Vec<Option<Position>>, StoreError> {
+        Table::ALL.into_iter().map(|table| self.last(table)).collect()
+    }
+
+    fn last(&self, table: Table) -> Result<Option<Position>, StoreError> {
+        let before = Position { at: Timestamp::NEVER, seq: u64::MAX >> 1 };
+        let back = ScanBack { table, before, from: Timestamp::ZERO, topic: None, limit: 1, bodies: Bodies::Without };
+        let page = self.guest.patience.retry(|| self.held.read(Want::ScanBack(&back)))?.span();
+        Ok(page.rows.first().map(Row::position))
+    }
+
+    /// Takes a row that is not there, and writes when enough have come.
+    pub fn push(&mut self, row: Row) -> Result<(), MoveError> {
+        self.bytes += weight(&row);
+        self.rows.push(row);
+        if self.bytes >= self.most_bytes || self.rows.len() >= self.most_changes { self.flush() } else { Ok(()) }
+    }
+
+    /// Writes what has come.
+    pub fn flush(&mut self) -> Result<(), MoveError> {
+        let rows = std::mem::take(&mut self.rows);
+        self.bytes = 0;
+        let Some(last) = rows.last().map(|row| (row.table, row.position())) else { return Ok(()) };
+        let changes = || rows.iter().cloned().map(|row| Change::Insert { row, replaces: None }).collect();
+        let is_there = |writing: &Writing<'_>| Ok(writing.last(last.0)?.is_some_and(|there| there >= last.1));
+        self.commit(changes, Vec::new, is_there)
+    }
+
+    /// Deletes all rows, and takes back all counts.
+    pub fn clear(&mut self) -> Result<(), MoveError> {
+        for table in Table::ALL {
+            self.clear_table(table)?;
+        }
+        self.count(&[])
+    }
+
+    fn clear_table(&mut self, table: Table) -> Result<(), MoveError> {
+        let place = self.guest.side.name;
+        loop {
+            let scan = Scan {
+                table,
+                from: Position::START,
+                until: Timestamp::NEVER,
+                topic: None,
+                limit: self.most_changes,
+                bodies: Bodies::Without,
+            };
+            let page =
+                self.guest.patience.retry(|| self.held.read(Want::Scan(&scan))).map_err(MoveError::of(place))?.span();
+            let Some(first) = page.rows.first() else { return Ok(()) };
+            let changes = || page.rows.iter().map(|row| Change::Remove { place: row.place() }).collect();
+            let is_there = |writing: &Writing<'_>| {
+                let store = writing.held.store;
+                let found = store.scan(writing.held.shard, &Scan { limit: 1, ..scan.clone() })?;
+                Ok(found.rows.first().map(Row::position) != Some(first.position()))
+            };
+            self.commit(changes, Vec::new, is_there)?;
+        }
+    }
+
+    /// Makes the counts what they should be.
+    pub fn count(&mut self, wanted: &[(Tally, i64)]) -> Result<(), MoveError> {
+        let place = self.guest.side.name;
+        let retry =
+            |held: Held<'_>| self.guest.patience.retry(|| held.read(Want::Tallies)).map_err(MoveError::of(place));
+        let there = retry(self.held)?.tallies();
+        let missing = difference(wanted, &there);
+        for some in missing.chunks(self.most_changes) {
+            let is_there = |writing: &Writing<'_>| {
+                let now = writing.held.read(Want::Tallies)?.tallies();
+                Ok(some.iter().all(|(tally, _)| count_of(&now, tally) == count_of(wanted, tally)))
+            };
+            self.commit(Vec::new, || some.to_vec(), is_there)?;
+        }
+        Ok(())
+    }
+
+    /// Commits, again and again until it is there.
+    fn commit(
+        &mut self,
+        changes: impl Fn() -> Vec<Change>,
+        tallies: impl Fn() -> Vec<(Tally, i64)>,
+        is_there: impl Fn(&Writing<'_>) -> Result<bool, StoreError>,
+    ) -> Result<(), MoveError> {
+        let guest = self.guest;
+        let trouble = MoveError::of(guest.side.name);
+        let mut waiting = guest.patience.begin();
+        loop {
+            let Held { store, shard, tenure } = self.held;
+            let serial = tenure.serial + 1;
+            let batch = Batch { shard, fence: tenure.fence, serial, changes: changes(), tallies: tallies() };
+            match store.commit(vec![batch]).map(|mut answers| answers.pop()) {
+                Ok(Some(Ok(()))) => {
+                    self.held.tenure.serial = serial;
+                    return Ok(());
+                }
+                Ok(Some(Err(refusal @ Refusal::Lost { .. }))) => {
+                    let error = StoreError::Unavailable(refusal.to_string());
+                    return Err(MoveError::Store { place: guest.side.name.to_owned(), error });
+                }
+                Ok(_) => return Err(MoveError::Overtaken { place: guest.side.name.to_owned() }),
+                Err(error) => waiting.bear(error).map_err(&trouble)?,
+            }
+            self.held.tenure = guest.claim(&[shard])?[0];
+            if guest.patience.retry(|| is_there(self)).map_err(&trouble)? {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// What has to be added to one for it to become the other. Both are in order.
+fn difference(wanted: &[(Tally, i64)], there: &[(Tally, i64)]) -> Vec<(Tally, i64)> {
+    let missing = wanted.iter().map(|(tally, count)| (tally.clone(), count - count_of(there, tally)));
+    let surplus = there.iter().filter(|(tally, _)| count_of(wanted, tally) == 0);
+    let surplus = surplus.map(|(tally, count)| (tally.clone(), -count));
+    missing.chain(surplus).filter(|(_, count)| *count != 0).collect()
+}
+
+/// A count among those that are not zero, in order.
+fn count_of(counts: &[(Tally, i64)], tally: &Tally) -> i64 {
+    counts.binary_search_by(|(other, _)| other.cmp(tally)).map_or(0, |found| counts[found].1)
+}
