@@ -23,7 +23,6 @@ use crate::marks::{self, Mark, Noted, Part, Unread};
 use crate::patience::Patience;
 use crate::presence::Guest;
 use crate::progress::{Counting, Progress};
-use crate::reading::Held;
 use crate::report::{Report, ShardReport};
 use crate::sum::Sum;
 use crate::writing::Writing;
@@ -102,6 +101,16 @@ struct Present<'a> {
     roll: Roll,
 }
 
+/// A move that both stores know of, and that holds their shards.
+struct Begun {
+    id: String,
+    resumed: bool,
+    source: Noted,
+    held: Tenures,
+    target: Noted,
+    there: Tenures,
+}
+
 /// The shards of one side, each as it is held.
 type Tenures = Vec<(ShardId, Tenure)>;
 
@@ -118,32 +127,12 @@ impl<'a> Present<'a> {
     }
 
     fn run(&self, counting: &Counting<'_>) -> Result<Report, MoveError> {
-        let (source, target) = (read(&self.source)?, read(&self.target)?);
-        let (from, to) = (self.plan.from.name, self.plan.to.name);
-        let standing = Standing { from, source: source.mark.as_ref(), to, target: target.mark.as_ref() };
-        let course = standing.course(self.plan.afresh)?;
-        let resumed = matches!(course, Course::Resume(_));
-        let (id, source, held, target, there) = match course {
-            Course::Resume(id) => {
-                let held = claim(&self.source, &self.shards)?;
-                (id, source, held, target, claim(&self.target, &self.target_shards)?)
-            }
-            Course::Begin { empties } => {
-                let id = new_id()?;
-                if !empties {
-                    self.check_empty()?;
-                }
-                let source = write(&self.source, &source, Some(&self.mark(&id, Part::Leaving)))?;
-                let held = claim(&self.source, &self.shards)?;
-                let part = if empties { Part::Emptying } else { Part::Arriving };
-                let target = write(&self.target, &target, Some(&self.mark(&id, part)))?;
-                (id, source, held, target, claim(&self.target, &self.target_shards)?)
-            }
-        };
-        let target = self.make_room(&id, target, &there)?;
+        let mut begun = self.begin()?;
+        self.make_room(&mut begun)?;
         counting.expect(self.shards.len(), self.expected()?);
-        let shards = self.copy_all(&held, &there, counting)?;
+        let shards = self.copy_all(&begun, counting)?;
         let entries = entries::copy(&self.source, &self.roll, &self.target)?;
+        let Begun { id, resumed, source, target, .. } = begun;
         if is_in(&source, Part::Leaving) {
             write(&self.source, &source, Some(&self.mark(&id, Part::Left)))?;
         }
@@ -151,8 +140,38 @@ impl<'a> Present<'a> {
         let mut total = Sum::default();
         shards.iter().for_each(|shard| total += shard.tables.total());
         let copied = shards.iter().map(|shard| shard.copied).sum();
-        let (from, to, took) = (from.to_owned(), to.to_owned(), Duration::ZERO);
+        let (from, to, took) = (self.plan.from.name.to_owned(), self.plan.to.name.to_owned(), Duration::ZERO);
         Ok(Report { id, from, to, resumed, total, copied, entries, took, shards })
+    }
+
+    /// Marks and claims both stores, if that is what their marks allow.
+    fn begin(&self) -> Result<Begun, MoveError> {
+        let (mut source, mut target) = (read(&self.source)?, read(&self.target)?);
+        let standing = Standing {
+            from: self.plan.from.name,
+            source: source.mark.as_ref(),
+            to: self.plan.to.name,
+            target: target.mark.as_ref(),
+        };
+        let course = standing.course(self.plan.afresh)?;
+        let resumed = matches!(course, Course::Resume(_));
+        let (id, empties) = match course {
+            Course::Resume(id) => (id, false),
+            Course::Begin { empties } => (new_id()?, empties),
+        };
+        if !resumed {
+            if !empties {
+                self.check_empty()?;
+            }
+            source = write(&self.source, &source, Some(&self.mark(&id, Part::Leaving)))?;
+        }
+        let held = claim(&self.source, &self.shards)?;
+        if !resumed {
+            let part = if empties { Part::Emptying } else { Part::Arriving };
+            target = write(&self.target, &target, Some(&self.mark(&id, part)))?;
+        }
+        let there = claim(&self.target, &self.target_shards)?;
+        Ok(Begun { id, resumed, source, held, target, there })
     }
 
     /// What one of the stores notes.
@@ -191,14 +210,18 @@ impl<'a> Present<'a> {
     }
 
     /// Deletes leftovers, if it is noted that there are some.
-    fn make_room(&self, id: &str, target: Noted, there: &Tenures) -> Result<Noted, MoveError> {
-        if !is_in(&target, Part::Emptying) {
-            return Ok(target);
+    fn make_room(&self, begun: &mut Begun) -> Result<(), MoveError> {
+        if !is_in(&begun.target, Part::Emptying) {
+            return Ok(());
         }
-        for (shard, tenure) in there {
-            Writing::new(&self.target, self.target.held(*shard, *tenure)).clear()?;
+        for (shard, tenure) in &mut begun.there {
+            let mut writing = Writing::new(&self.target, self.target.held(*shard, *tenure));
+            writing.clear()?;
+            // What is written next comes after what was deleted.
+            *tenure = writing.held.tenure;
         }
-        write(&self.target, &target, Some(&self.mark(id, Part::Arriving)))
+        begun.target = write(&self.target, &begun.target, Some(&self.mark(&begun.id, Part::Arriving)))?;
+        Ok(())
     }
 
     /// How many rows there are, by the counts that are kept beside them.
@@ -217,12 +240,8 @@ impl<'a> Present<'a> {
     }
 
     /// Copies all shards, as many side by side as the target likes.
-    fn copy_all(
-        &self,
-        held: &Tenures,
-        there: &Tenures,
-        counting: &Counting<'_>,
-    ) -> Result<Vec<ShardReport>, MoveError> {
+    fn copy_all(&self, begun: &Begun, counting: &Counting<'_>) -> Result<Vec<ShardReport>, MoveError> {
+        let Begun { held, there, .. } = begun;
         let lanes = self.plan.to.store.terms().lanes.clamp(1, held.len().max(1));
         let next = AtomicUsize::new(0);
         let work = || {
