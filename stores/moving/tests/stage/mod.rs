@@ -109,16 +109,17 @@ fn draw(chance: &mut Chance, seq: u64) -> Row {
         [Timestamp::ZERO, Timestamp::from_millis(7), Timestamp::from_millis(1_700_000_000_000), Timestamp::LAST];
     let bodies: [&[u8]; 4] = [b"", b"\0", b"\xff\xfe\0", &[7; 900]];
     let table = *chance.pick(&Table::ALL);
+    let (topic, group, body) = (*chance.pick(&names), *chance.pick(&names), *chance.pick(&bodies));
     let queue = if chance.percent(30) { "queue" } else { "" };
     Row {
         table,
-        key: Key::new(*chance.pick(&names), &format!("{seq}"), queue),
+        key: Key::new(topic, &format!("{seq}"), queue),
         // Those of settings are far from the others.
         seq: if table == Table::Settings { (1 << 62) + seq } else { seq },
         at: if table == Table::Settings { Timestamp::ZERO } else { *chance.pick(&times) },
-        group: chance.percent(40).then(|| Name::stored(*chance.pick(&names))),
+        group: chance.percent(40).then(|| Name::stored(group)),
         state: Bytes::from(chance.draw().to_le_bytes()[..chance.index(9)].to_vec()),
-        body: if chance.percent(1) { vec![9; 1 << 20].into() } else { Bytes::copy_from_slice(*chance.pick(&bodies)) },
+        body: if chance.percent(1) { vec![9; 1 << 20].into() } else { Bytes::copy_from_slice(body) },
     }
 }
 
@@ -138,19 +139,18 @@ fn tallies(chance: &mut Chance) -> Vec<(Tally, i64)> {
 /// Everything that a move has to keep.
 #[derive(Debug, PartialEq)]
 pub struct Contents {
-    shards: BTreeMap<u16, (Vec<Row>, Vec<(Tally, i64)>)>,
+    rows: BTreeMap<ShardId, Vec<Row>>,
+    tallies: BTreeMap<ShardId, Vec<(Tally, i64)>>,
     entries: BTreeMap<String, Bytes>,
 }
 
 pub fn contents(store: &dyn Store) -> Contents {
-    let mut shards = BTreeMap::new();
-    for shard in (0..16).map(ShardId) {
-        let rows = Table::ALL.into_iter().flat_map(|table| rows(store, shard, table)).collect();
-        shards.insert(shard.0, (rows, store.tallies(shard).unwrap()));
-    }
+    let shards = || (0..16).map(ShardId);
+    let rows = |shard| (shard, Table::ALL.into_iter().flat_map(|table| rows(store, shard, table)).collect());
+    let tallies = shards().map(|shard| (shard, store.tallies(shard).unwrap())).collect();
     let keys = ["secret", "shards", "empty"].into_iter();
     let entry = |key: &str| Some((key.to_owned(), store.cluster_get(key).unwrap()?.value));
-    Contents { shards, entries: keys.filter_map(entry).collect() }
+    Contents { rows: shards().map(rows).collect(), tallies, entries: keys.filter_map(entry).collect() }
 }
 
 fn rows(store: &dyn Store, shard: ShardId, table: Table) -> Vec<Row> {
