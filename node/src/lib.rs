@@ -52,6 +52,7 @@
 pub mod access;
 mod administrator;
 mod archive;
+mod aside;
 mod beats;
 mod block_on;
 mod board;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use punctual_core::store::{Fence, ShardId, Tenure, Terms};
 use punctual_core::{OpenError, Shard, ShardConfig};
 
+use crate::aside::Work;
 use crate::beats::taken_name;
 use crate::caller::Caller;
 use crate::claims::claim_again;
@@ -46,11 +47,22 @@ pub(crate) fn run(shared: &Arc<Shared>, shard: Shard<Caller>) {
     let mut runner = Runner { shared, id: shard.id(), inbox: shared.inbox(shard.id()), fence };
     let mut shard = Some(shard);
     while let Some(opened) = shard.take() {
-        match runner.work(Running::new(opened, runner.fence, &shared.config, &shared.terms)) {
-            Ok(()) => return runner.release(),
-            Err(why) => shard = runner.open_again(why),
+        match runner.work(Running::new(opened, runner.fence, &shared.config, &shared.store.terms())) {
+            End::Stopped => return runner.release(),
+            End::Failed(why) => shard = runner.open_again(why),
+            End::SetAside(tenure, work) => shard = runner.make_way(tenure, work),
         }
     }
+}
+
+/// Why a runner lets go of a shard.
+enum End {
+    /// The node stops, and all is done.
+    Stopped,
+    /// The shard's memory cannot be trusted any more.
+    Failed(String),
+    /// Something is to be done with the shard that its memory must not know of. All it sent is durable and answered.
+    SetAside(Tenure, Work),
 }
 
 struct Runner<'a> {
@@ -61,23 +73,32 @@ struct Runner<'a> {
 }
 
 impl Runner<'_> {
-    /// Takes turns until the node stops. Comes back with a reason if the shard's memory cannot be trusted any more.
-    fn work(&self, mut running: Box<Running>) -> Result<(), String> {
+    /// Takes turns as long as it can.
+    fn work(&self, mut running: Box<Running>) -> End {
         loop {
             let turn;
             (running, turn) = self.inbox.next(&*self.shared.clock, running);
             let (requests, news) = match turn {
                 Turn::Step(requests, news) => (requests, news),
-                Turn::Failed(why) => return Err(why),
-                Turn::Stop => return Ok(()),
+                Turn::Failed(why) => return End::Failed(why),
+                Turn::Aside(work) => return End::SetAside(running.shard.tenure(), work),
+                Turn::Stop => return End::Stopped,
             };
             if let Err(error) = running.turn(self.shared, requests, news) {
                 self.shared.heed(&error);
                 // What was sent before is not touched by this, and may still become durable.
                 self.inbox.settle(running.plan.sent, running.plan.settled);
-                return Err(error.to_string());
+                return End::Failed(error.to_string());
             }
         }
+    }
+
+    /// Does what is to be done while the shard is set aside, and opens it again. Consumers do not wait for it meanwhile.
+    fn make_way(&mut self, tenure: Tenure, work: Work) -> Option<Shard<Caller>> {
+        self.shared.forget_shard(self.id);
+        work(tenure);
+        self.inbox.forget_confirmed();
+        self.claim().map_or_else(|why| self.open_again(why), Some)
     }
 
     /// Tells everybody that the shard is gone, and gets it back; `None` if the node stops before.
@@ -109,7 +130,8 @@ impl Runner<'_> {
         let claim = claim_again(&**store, &self.shared.who, &roll, self.id);
         let tenure = claim.map_err(|error| self.note(error))??;
         self.compare(tenure);
-        let config = shard_config(config, &self.shared.terms, self.id);
+        // What the shard was set aside for may have brought it to where other terms hold.
+        let config = shard_config(config, &store.terms(), self.id);
         let shard = Shard::open(self.id, tenure, config, clock.now(), &**store);
         let shard = shard.map_err(|error| self.note(error))?;
         self.shared.learn_queues(self.id).map_err(|error| self.note(error))?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError};
 
-use punctual_core::store::{Hardship, Incarnation, Room, ShardId, Store, StoreError, Terms};
+use punctual_core::store::{Hardship, Incarnation, Room, ShardId, Store, StoreError};
 use punctual_core::{Answer, Back, Clock, Command, Lease, Name, Request, view};
 use tokio::sync::SetOnce;
 
@@ -33,8 +33,6 @@ pub(crate) struct Shared {
     /// This life of the node.
     pub who: Incarnation,
     pub store: Arc<dyn Store>,
-    /// How the store is best worked with.
-    pub terms: Terms,
     pub clock: Arc<dyn Clock>,
     /// By the shards' numbers.
     pub inboxes: Vec<Inbox>,
@@ -71,13 +69,12 @@ impl Shared {
         clock: Arc<dyn Clock>,
         inboxes: Vec<Inbox>,
     ) -> Shared {
-        let terms = store.terms();
+        let lanes = store.terms().lanes.clamp(1, inboxes.len());
         Shared {
             who,
             store,
             board: SharedBoard::new(),
-            lanes: (0..terms.lanes.clamp(1, inboxes.len())).map(|_| Pipeline::default()).collect(),
-            terms,
+            lanes: (0..lanes).map(|_| Pipeline::default()).collect(),
             entrances: Entrances::new(),
             readers: Readers::new(config.reads),
             ids: Ids::new(),

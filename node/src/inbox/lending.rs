@@ -74,7 +74,7 @@ impl Inbox {
     /// unless the runner was faster.
     pub fn borrow(&self) -> Option<(BorrowedShard<'_>, Vec<Request<Caller>>, News)> {
         let mut state = lock(&self.state);
-        let may_turn = state.rest == Rest::Idle && state.has_work() && state.failed.is_none();
+        let may_turn = state.rest == Rest::Idle && state.has_work() && state.failed.is_none() && state.aside.is_none();
         if !may_turn || !matches!(state.intake, Intake::Open) {
             return None;
         }

@@ -16,6 +16,7 @@ use std::time::Duration;
 use punctual_core::store::{Fence, Tenure};
 use punctual_core::{Millis, Request};
 
+use crate::aside::Work;
 use crate::caller::Caller;
 use crate::config::NodeConfig;
 use crate::error::Error;
@@ -59,6 +60,8 @@ struct Contents {
     late: Vec<(u64, Millis)>,
     /// The store has failed this shard.
     failed: Option<String>,
+    /// What is to be done while the shard is set aside.
+    aside: Option<Aside>,
     intake: Intake,
     rest: Rest,
     /// The shard, while its runner rests.
@@ -67,6 +70,13 @@ struct Contents {
     is_promised: bool,
     /// When a caller took a turn last, others came with requests of their own.
     has_company: bool,
+}
+
+/// What is to be done while a shard is set aside.
+struct Aside {
+    work: Work,
+    /// Until when work on many rows is waited for.
+    until: Instant,
 }
 
 enum Intake {
@@ -106,6 +116,7 @@ impl Inbox {
             answered: 0,
             late: Vec::new(),
             failed: None,
+            aside: None,
             intake: Intake::Open,
             rest: Rest::Awake,
             at_rest: None,
@@ -202,7 +213,7 @@ impl Inbox {
         let mut state = lock(&self.state);
         if state.fence == fence {
             state.answered = step;
-            if matches!(state.intake, Intake::Stopping(_)) {
+            if matches!(state.intake, Intake::Stopping(_)) || state.aside.is_some() {
                 self.wake_anyway(state);
             }
         }
@@ -244,6 +255,19 @@ impl Inbox {
         let mut state = lock(&self.state);
         state.intake = Intake::Stopping(Instant::now() + PATIENCE);
         self.wake_anyway(state);
+    }
+
+    /// No step begins any more, and when all that was sent is answered, this is done; then the shard goes on. Requests
+    /// wait meanwhile. Work on many rows is finished first, if that does not take long.
+    pub fn set_aside(&self, work: Work) -> Result<(), Error> {
+        let mut state = lock(&self.state);
+        state.check_open()?;
+        if state.aside.is_some() {
+            return Err(Error::Overloaded);
+        }
+        state.aside = Some(Aside { work, until: Instant::now() + PATIENCE });
+        self.wake_anyway(state);
+        Ok(())
     }
 
     /// Whether requests are taken.

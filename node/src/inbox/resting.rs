@@ -6,7 +6,8 @@ use std::time::Duration;
 use punctual_core::store::Tenure;
 use punctual_core::{Clock, Request, Timestamp};
 
-use super::{Contents, Inbox, Intake, News, Rest};
+use super::{Aside, Contents, Inbox, Intake, News, Rest};
+use crate::aside::Work;
 use crate::caller::Caller;
 use crate::sync::{Instant, MutexGuard, lock};
 use crate::turn::{Plan, Running};
@@ -17,6 +18,8 @@ pub(crate) enum Turn {
     Step(Vec<Request<Caller>>, News),
     /// Drop the shard: the store has failed it.
     Failed(String),
+    /// All is durable and answered: drop the shard, do this, and open it again.
+    Aside(Work),
     /// All is done and durable, and the node is stopping.
     Stop,
 }
@@ -67,6 +70,11 @@ impl Inbox {
         lock(&self.state).confirmed
     }
 
+    /// The shard's commits are counted anew, as in another store.
+    pub fn forget_confirmed(&self) {
+        lock(&self.state).confirmed = 0;
+    }
+
     /// The shard is back, under another fence.
     pub fn come_up(&self, tenure: Tenure, claimed_at: Instant) {
         let mut state = lock(&self.state);
@@ -115,10 +123,15 @@ impl Contents {
         }
         let settled = plan.settled.max(self.committed);
         let may_step = plan.sent - settled < plan.in_flight;
+        if let Some(aside) = self.aside.take_if(|_| !matches!(self.intake, Intake::Stopping(_))) {
+            return self.make_way(aside, plan, may_step, settled);
+        }
         if may_step && self.has_work() {
             return Ok(Turn::Step(self.take(plan.step, plan.step_bytes), self.news(settled)));
         }
         if let Intake::Stopping(until) = self.intake {
+            // Nothing is done beside the end.
+            self.aside = None;
             if may_step && plan.wake == Timestamp::ZERO && Instant::now() < until {
                 return Ok(Turn::Step(Vec::new(), self.news(settled)));
             }
@@ -138,6 +151,20 @@ impl Contents {
         }
         self.rest = Rest::Idle;
         Err(wait.map(|wait| wait.min(plan.recheck)))
+    }
+
+    /// The same for a shard that is to be set aside.
+    fn make_way(&mut self, aside: Aside, plan: &Plan, may_step: bool, settled: u64) -> Result<Turn, Option<Duration>> {
+        if plan.wake == Timestamp::ZERO && may_step && Instant::now() < aside.until {
+            self.aside = Some(aside);
+            return Ok(Turn::Step(Vec::new(), self.news(settled)));
+        }
+        if plan.sent <= plan.settled.max(self.answered) {
+            return Ok(Turn::Aside(aside.work));
+        }
+        self.aside = Some(aside);
+        self.rest = Rest::Commit;
+        Err(None)
     }
 }
 
