@@ -103,11 +103,12 @@ fn the_same_batch_from_many_threads_at_once_is_one(stage: &mut Stage<'_>) -> Out
 }
 
 fn a_gap_is_lost_and_changes_nothing(stage: &mut Stage<'_>) -> Outcome {
-    same("the answer before the first", send(stage.store(), vec![step(stage, 2)])?, vec![lost(1, 0)])?;
+    // Each would fit: only its number is too great.
+    let early = Batch { serial: 2, ..step(stage, 1) };
+    same("the answer before the first", send(stage.store(), vec![early])?, vec![lost(1, 0)])?;
     taken(stage, 0)?;
     send(stage.store(), vec![step(stage, 1)])?;
     for number in [3, 4, 1_000_000_000_000] {
-        // It would fit: only its number is too great.
         let batch = Batch { serial: number, ..step(stage, 2) };
         same(format_args!("the answer to {number}"), send(stage.store(), vec![batch])?, vec![lost(number - 1, 1)])?;
         taken(stage, 1)?;

@@ -1,7 +1,7 @@
 //! Facts about calls from several threads: reads come from any of them while one commits.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Barrier};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, ScopedJoinHandle};
 
 use bytes::Bytes;
@@ -123,16 +123,14 @@ const TAKEOVERS: u64 = 20;
 fn a_read_that_is_not_refused_saw_nothing_of_the_next_owner(stage: &mut Stage<'_>) -> Outcome {
     for turn in 1..=TAKEOVERS {
         let (here, there, old) = (Arc::clone(stage.store()), stage.other(), stage.tenure(SHARD));
-        let (begin, done) = (Barrier::new(3), AtomicBool::new(false));
+        let (reads, done) = (AtomicU64::new(0), AtomicBool::new(false));
         thread::scope(|scope| {
-            let readers = [(); 2].map(|()| {
-                scope.spawn(|| {
-                    begin.wait();
-                    read_until_refused(&*here, old, turn, &done)
-                })
-            });
-            begin.wait();
+            let readers = [(); 2].map(|()| scope.spawn(|| read_until_refused(&*here, old, turn, &reads, &done)));
             let signal = AtEnd(&done);
+            // One is on its way at almost any moment from here on.
+            while reads.load(Ordering::Acquire) < 4 && !readers.iter().any(ScopedJoinHandle::is_finished) {
+                thread::yield_now();
+            }
             let taken = take_and_write(&there, old, turn);
             drop(signal);
             readers.into_iter().map(joined).fold(taken, Result::and)
@@ -143,7 +141,7 @@ fn a_read_that_is_not_refused_saw_nothing_of_the_next_owner(stage: &mut Stage<'_
 }
 
 /// Reads a row for the shard's owner until that is not the owner any more. The row must not be there before.
-fn read_until_refused(store: &dyn Store, old: Tenure, seq: u64, done: &AtomicBool) -> Outcome {
+fn read_until_refused(store: &dyn Store, old: Tenure, seq: u64, reads: &AtomicU64, done: &AtomicBool) -> Outcome {
     loop {
         let is_over = done.load(Ordering::Acquire);
         match store.read(SHARD, old, &[Want::Numbers(&[seq], Bodies::With)]) {
@@ -152,6 +150,7 @@ fn read_until_refused(store: &dyn Store, old: Tenure, seq: u64, done: &AtomicBoo
             Err(error) => return Err(error.into()),
         }
         holds("a read is refused after the takeover", !is_over)?;
+        reads.fetch_add(1, Ordering::Release);
     }
 }
 
@@ -163,23 +162,23 @@ fn take_and_write(store: &Arc<dyn Store>, old: Tenure, seq: u64) -> Outcome {
     same("the answer to the next owner", store.commit(vec![batch])?, vec![Ok(())])
 }
 
-/// How many commits the old owner makes at most in a race.
-const RACE: u64 = 40;
-
 fn what_races_with_a_claim_happened_before_it_or_never(stage: &mut Stage<'_>) -> Outcome {
-    for turn in 1..=TAKEOVERS / 2 {
+    for _ in 1..=TAKEOVERS / 2 {
         let (here, there, old) = (Arc::clone(stage.store()), stage.other(), stage.tenure(SHARD));
-        let begin = Barrier::new(2);
+        let (commits, done) = (AtomicU64::new(0), AtomicBool::new(false));
         thread::scope(|scope| {
-            let writer = scope.spawn(|| {
-                begin.wait();
-                write_until_refused(&*here, old)
-            });
-            begin.wait();
-            let next = take_after(&there, old, turn);
-            let confirmed = joined(writer)?;
-            let (next, found) = next?;
-            same("the commits that the claim tells of, beside those confirmed", next.serial, old.serial + confirmed)?;
+            let writer = scope.spawn(|| write_until_refused(&*here, old, &commits, &done));
+            let signal = AtEnd(&done);
+            // One is on its way at almost any moment from here on.
+            while commits.load(Ordering::Acquire) < 2 && !writer.is_finished() {
+                thread::yield_now();
+            }
+            let taken = take_and_count(&there, old);
+            drop(signal);
+            joined(writer)?;
+            let (next, found) = taken?;
+            let confirmed = old.serial + commits.load(Ordering::Acquire);
+            same("the commits that the claim tells of, beside those confirmed", next.serial, confirmed)?;
             same("the rows that the next owner found at once", found, next.serial)
         })?;
         stage.own(SHARD)?;
@@ -189,25 +188,24 @@ fn what_races_with_a_claim_happened_before_it_or_never(stage: &mut Stage<'_>) ->
     Ok(())
 }
 
-/// Writes a row with each commit until the shard is another's; says how many were confirmed.
-fn write_until_refused(store: &dyn Store, old: Tenure) -> Result<u64, Difference> {
-    for serial in old.serial + 1..=old.serial + RACE {
+/// Writes a row with each commit, and counts those that are confirmed, until the shard is another's.
+fn write_until_refused(store: &dyn Store, old: Tenure, commits: &AtomicU64, done: &AtomicBool) -> Outcome {
+    for serial in old.serial + 1.. {
+        let is_over = done.load(Ordering::Acquire);
         let changes = vec![insert(&row(Table::Live, &serial.to_string(), serial, serial))];
         let batch = Batch { shard: SHARD, fence: old.fence, serial, changes, tallies: vec![] };
         match &store.commit(vec![batch])?[..] {
-            [Ok(())] => {}
-            [Err(Refusal::Fenced { .. })] => return Ok(serial - old.serial - 1),
-            other => return Err(Difference(format!("a commit in a race came to {other:?}"))),
-        }
+            [Ok(())] => commits.fetch_add(1, Ordering::Release),
+            [Err(Refusal::Fenced { .. })] => break,
+            other => return holds(format_args!("a commit in a race is done or refused, not {other:?}"), false),
+        };
+        holds("a commit is refused after the takeover", !is_over)?;
     }
-    Ok(RACE)
+    Ok(())
 }
 
-/// Takes the shard over after some looks at it; says how many rows are there then.
-fn take_after(store: &Arc<dyn Store>, old: Tenure, looks: u64) -> Result<(Tenure, u64), Difference> {
-    for _ in 1..looks {
-        store.look(&[(SHARD, Want::Tallies)])?;
-    }
+/// Takes the shard over; says how many rows are there then.
+fn take_and_count(store: &Arc<dyn Store>, old: Tenure) -> Result<(Tenure, u64), Difference> {
     let next = granted(claim(store, &life("next", 1), SHARD, old.fence)?)?;
     let scan = Scan { bodies: Bodies::Without, ..whole(Table::Live) };
     let page = store.read(SHARD, next, &[Want::Scan(&scan)])?.remove(0).span();

@@ -133,6 +133,21 @@ pub fn run(subject: &dyn Subject) {
 
 /// Examines a store and tells which facts do not hold for it.
 pub fn examine(subject: &dyn Subject) -> Vec<Failure> {
+    all().filter_map(|(fact, reopened)| check(subject, fact, reopened)).collect()
+}
+
+/// Examines a store for one fact only: nothing if it holds.
+///
+/// # Panics
+/// If there is no such fact.
+pub fn examine_only(subject: &dyn Subject, name: &str) -> Vec<Failure> {
+    let named: Vec<_> = all().filter(|((fact, _), _)| *fact == name).collect();
+    assert!(!named.is_empty(), "there is no fact {name}");
+    named.into_iter().filter_map(|(fact, reopened)| check(subject, fact, reopened)).collect()
+}
+
+/// All facts, those about rows twice: as they are, and with the store reopened.
+fn all() -> impl Iterator<Item = (&'static Fact, bool)> {
     let of_rows = [
         rows::FACTS,
         order::FACTS,
@@ -146,9 +161,8 @@ pub fn examine(subject: &dyn Subject) -> Vec<Failure> {
     ];
     let of_stores =
         [reads::FACTS, chain::FACTS, ownership::FACTS, roll::FACTS, cluster::FACTS, concurrency::FACTS, random::FACTS];
-    let plain = of_rows.iter().chain(&of_stores).copied().flatten().map(|fact| (fact, false));
-    let reopened = of_rows.iter().copied().flatten().map(|fact| (fact, true));
-    plain.chain(reopened).filter_map(|(fact, reopened)| check(subject, fact, reopened)).collect()
+    let plain = of_rows.into_iter().chain(of_stores).flatten().map(|fact| (fact, false));
+    plain.chain(of_rows.into_iter().flatten().map(|fact| (fact, true)))
 }
 
 /// The name of a fact and the check of it.

@@ -1,18 +1,21 @@
 //! A long random run, compared with the model after every commit.
 //!
 //! The same seed gives the same run on every store and machine. Few keys, times, groups and tallies
-//! make rows meet often; batches under old fences and reopenings are mixed in.
+//! make rows meet often; batches under old fences, commits that are tried again, rivals for the shards and reopenings are
+//! mixed in. Two handles take turns where stores are shared.
+
+use std::sync::Arc;
 
 use bytes::Bytes;
 use punctual_chance::Chance;
 use punctual_core::store::{
-    Batch, Bodies, Change, Fence, Find, FindBack, Key, Position, Refusal, Row, Scan, ScanBack, ShardId, Table, Tally,
-    TallyKind,
+    Batch, Bodies, Change, Fence, Find, FindBack, Key, Position, Refusal, Row, Scan, ScanBack, ShardId, Store, Table,
+    Tally, TallyKind,
 };
 use punctual_core::{Name, Timestamp};
 
 use crate::model::Model;
-use crate::stage::{Difference, Outcome, Stage, at, name, same, same_rows, whole};
+use crate::stage::{Difference, Outcome, Stage, at, claim, granted, life, name, same, same_rows, whole};
 
 crate::facts![a_random_run_agrees_with_the_model];
 
@@ -23,7 +26,8 @@ const GROUPS: [&str; 4] = ["g", "G", "customer-1", "customer-10"];
 
 fn a_random_run_agrees_with_the_model(stage: &mut Stage<'_>) -> Outcome {
     let (seed, rounds) = (stage.subject.seed(), stage.subject.rounds());
-    let mut run = Run { chance: Chance::new(seed), model: Model::default(), last_seq: 0, dead_fences: Vec::new() };
+    let chance = Chance::new(seed);
+    let mut run = Run { chance, model: Model::default(), last_seq: 0, dead_fences: Vec::new(), other: None };
     for shard in SHARDS {
         run.dead_fences.push((shard, stage.own(shard)?));
         stage.own(shard)?;
@@ -41,17 +45,18 @@ struct Run {
     last_seq: u64,
     /// Fences that were in force once.
     dead_fences: Vec<(ShardId, Fence)>,
+    /// Another node's handle, until the store is reopened.
+    other: Option<Arc<dyn Store>>,
 }
 
 impl Run {
     fn round(&mut self, stage: &mut Stage<'_>, round: u64) -> Outcome {
         if self.chance.happens(1, 50) {
-            let shard = *self.chance.pick(&SHARDS);
-            self.dead_fences.push((shard, stage.fence(shard)));
-            stage.own(shard)?;
+            self.change_owner(stage)?;
         }
         self.commit(stage)?;
         if round.is_multiple_of(97) {
+            self.other = None;
             stage.reopen()?;
         }
         for shard in SHARDS {
@@ -63,7 +68,29 @@ impl Run {
         Ok(())
     }
 
-    /// Commits random batches to some of the shards, now and then one under an old fence.
+    /// Claims a shard anew, maybe after a rival had it for a moment.
+    fn change_owner(&mut self, stage: &mut Stage<'_>) -> Outcome {
+        let shard = *self.chance.pick(&SHARDS);
+        let old = stage.tenure(shard);
+        self.dead_fences.push((shard, old.fence));
+        if self.chance.happens(1, 2) {
+            let rival = granted(claim(&self.other(stage), &life("rival", 1), shard, old.fence)?)?;
+            same("the latest commit, as a rival hears it", rival.serial, old.serial)?;
+            let batch = Batch { tallies: self.tallies(), ..stage.batch(shard, self.changes(shard)) };
+            let fenced = Err(Refusal::Fenced { current: rival.fence });
+            same("the answer to a deposed owner", stage.try_commit(vec![batch])?, vec![fenced])?;
+            self.dead_fences.push((shard, rival.fence));
+        }
+        stage.own(shard).map(|_| ())
+    }
+
+    /// Another node's handle.
+    fn other(&mut self, stage: &Stage<'_>) -> Arc<dyn Store> {
+        Arc::clone(self.other.get_or_insert_with(|| stage.other()))
+    }
+
+    /// Commits random batches to some of the shards, now and then one under an old fence, and now and then all of them
+    /// once more.
     fn commit(&mut self, stage: &mut Stage<'_>) -> Outcome {
         let (mut batches, mut expected) = (Vec::new(), Vec::new());
         for shard in SHARDS {
@@ -82,7 +109,12 @@ impl Run {
                 expected.push(Ok(()));
             }
         }
-        same("the answers to a commit", stage.try_commit(batches)?, expected)
+        stage.number(&mut batches);
+        let again = self.chance.happens(1, 4).then(|| batches.clone());
+        same("the answers to a commit", stage.try_commit(batches)?, expected.clone())?;
+        let Some(again) = again else { return Ok(()) };
+        let store = if self.chance.happens(1, 2) { self.other(stage) } else { Arc::clone(stage.store()) };
+        same("the answers to the same commit again", store.commit(again)?, expected)
     }
 
     /// A random change to each of a few random keys.
