@@ -4,7 +4,7 @@ use punctual_core::store::{Batch, Change, Place, Position, Refusal, Row, ShardId
 
 use crate::stage::{Outcome, SHARD, Stage, at, holds, insert, name, remove, row, same, same_rows, update, whole};
 
-crate::facts![
+crate::listed![
     a_batch_that_is_astray_is_refused_and_changes_nothing,
     a_batch_that_is_astray_leaves_the_other_shards_alone,
     what_comes_after_a_batch_that_is_astray_is_lost,

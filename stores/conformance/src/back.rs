@@ -5,7 +5,7 @@ use punctual_core::store::{Bodies, FindBack, Key, Position, Row, ScanBack, Table
 
 use crate::stage::{Outcome, Stage, at, insert, name, remove, row, same_rows, update};
 
-crate::facts![
+crate::listed![
     a_scan_back_gives_the_latest_rows_first,
     a_scan_back_begins_before_its_position_and_ends_with_its_time,
     a_scan_back_gives_at_most_its_limit,

@@ -8,7 +8,7 @@ use crate::stage::{
     Difference, Outcome, SHARD, Stage, at, holds, insert, members, name, remove, row, same, same_rows, update, whole,
 };
 
-crate::facts![
+crate::listed![
     a_commit_of_nothing_is_fine,
     all_kinds_of_changes_go_in_one_batch,
     batches_may_have_thousands_of_changes,

@@ -11,7 +11,7 @@ use crate::stage::{
     Difference, Outcome, SHARD, Stage, at, claim, granted, insert, life, name, row, same, same_rows, update, whole,
 };
 
-crate::facts![
+crate::listed![
     the_same_batch_twice_is_one,
     a_batch_is_one_also_when_others_came_after_it,
     the_same_batch_from_many_threads_at_once_is_one,

@@ -11,7 +11,7 @@ use crate::content::{ALIKE, any_bytes};
 use crate::ownership::roll;
 use crate::stage::{Difference, Outcome, Stage, holds, same};
 
-crate::facts![
+crate::listed![
     an_entry_that_nobody_wrote_is_absent,
     an_entry_is_read_as_it_was_written,
     an_entry_is_written_only_by_who_has_seen_the_latest,

@@ -13,7 +13,7 @@ use crate::stage::{
     Difference, Outcome, SHARD, Stage, at, claim, granted, holds, insert, life, row, same, same_rows, update, whole,
 };
 
-crate::facts![
+crate::listed![
     a_reader_finds_a_row_wherever_it_moves_and_never_as_it_was_before,
     shards_commit_from_several_threads,
     of_many_claims_at_once_one_is_granted,

@@ -7,7 +7,7 @@ use punctual_core::store::{Key, Row, Scan, Table, Tally, TallyKind};
 
 use crate::stage::{Outcome, SHARD, Stage, at, insert, members, name, remove, row, same, same_rows, update, whole};
 
-crate::facts![
+crate::listed![
     names_of_any_visible_text_are_kept,
     names_that_look_alike_are_different_keys,
     names_that_look_alike_are_different_topics,

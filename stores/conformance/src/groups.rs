@@ -5,7 +5,7 @@ use punctual_core::store::{Find, Row, Table};
 
 use crate::stage::{Outcome, Stage, at, insert, members, name, remove, row, same_rows, update};
 
-crate::facts![
+crate::listed![
     a_group_is_found_in_the_order_of_the_numbers,
     a_group_is_found_table_by_table,
     a_find_begins_with_its_number_and_gives_at_most_its_limit,

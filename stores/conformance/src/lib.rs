@@ -136,6 +136,11 @@ pub fn examine(subject: &dyn Subject) -> Vec<Failure> {
     all().filter_map(|(fact, reopened)| check(subject, fact, reopened)).collect()
 }
 
+/// The names of all facts.
+pub fn facts() -> impl Iterator<Item = &'static str> {
+    all().filter(|(_, reopened)| !reopened).map(|((fact, _), _)| *fact)
+}
+
 /// Examines a store for one fact only: nothing if it holds.
 ///
 /// # Panics
@@ -169,12 +174,12 @@ fn all() -> impl Iterator<Item = (&'static Fact, bool)> {
 type Fact = (&'static str, fn(&mut Stage<'_>) -> Outcome);
 
 /// Lists checks under their own names.
-macro_rules! facts {
+macro_rules! listed {
     ($($fact:ident),* $(,)?) => {
         pub(crate) const FACTS: &[$crate::Fact] = &[$((stringify!($fact), $fact)),*];
     };
 }
-use facts;
+use listed;
 
 /// Checks one fact. A store that panics fails this fact and may still be right about the others.
 fn check(subject: &dyn Subject, (fact, check): &Fact, reopened: bool) -> Option<Failure> {

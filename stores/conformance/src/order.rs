@@ -6,7 +6,7 @@ use punctual_core::store::{Key, Position, Row, Scan, Table};
 
 use crate::stage::{Outcome, Stage, at, insert, members, name, row, same, same_rows, update, whole};
 
-crate::facts![
+crate::listed![
     a_scan_is_ordered_by_time_and_then_by_number,
     a_scan_begins_with_its_position,
     a_scan_stops_before_its_end,

@@ -12,7 +12,7 @@ use crate::stage::{
     Difference, Outcome, SHARD, Stage, claim, granted, holds, insert, life, row, same, same_rows, whole,
 };
 
-crate::facts![
+crate::listed![
     a_free_shard_is_granted,
     a_claim_with_an_outdated_fence_is_outrun_and_changes_nothing,
     shards_claimed_together_are_granted_each_by_itself,

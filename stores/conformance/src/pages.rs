@@ -6,7 +6,7 @@ use punctual_core::store::{Bodies, Find, FindBack, Found, Key, Position, Row, Sc
 
 use crate::stage::{Outcome, SHARD, Stage, at, holds, insert, members, name, row, same_rows, whole};
 
-crate::facts![
+crate::listed![
     pages_of_a_table_join_to_the_whole,
     pages_of_a_table_back_join_to_the_whole,
     pages_of_a_group_join_to_the_whole,

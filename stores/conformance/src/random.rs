@@ -17,7 +17,7 @@ use punctual_core::{Name, Timestamp};
 use crate::model::Model;
 use crate::stage::{Difference, Outcome, Stage, at, claim, granted, life, name, same, same_rows, whole};
 
-crate::facts![a_random_run_agrees_with_the_model];
+crate::listed![a_random_run_agrees_with_the_model];
 
 const SHARDS: [ShardId; 3] = [ShardId(1), ShardId(2), ShardId(500)];
 const TOPICS: [&str; 3] = ["orders", "Orders", "mail"];

@@ -12,7 +12,7 @@ use crate::stage::{
     Difference, Outcome, SHARD, Stage, claim, granted, holds, insert, life, members, name, row, same, whole,
 };
 
-crate::facts![
+crate::listed![
     a_read_under_an_old_fence_is_refused,
     a_read_of_a_shard_that_nobody_claimed_is_refused,
     a_read_under_a_serial_that_the_store_has_not_reached_is_lost,
@@ -210,6 +210,7 @@ fn a_look_over_several_shards_answers_in_order(stage: &mut Stage<'_>) -> Outcome
 }
 
 fn a_look_at_a_shard_that_nobody_claimed_finds_nothing(stage: &mut Stage<'_>) -> Outcome {
+    fill(stage)?;
     let (wishes, shard) = (Wishes::new(), ShardId(9));
     let wants: Vec<_> = wishes.wants().into_iter().map(|want| (shard, want)).collect();
     for found in stage.store().look(&wants)? {

@@ -8,7 +8,7 @@ use punctual_core::store::{Beat, Fence, Incarnation, Roll, ShardId, Store, Store
 use crate::content::ALIKE;
 use crate::stage::{Outcome, Stage, claim, granted, holds, life, same};
 
-crate::facts![
+crate::listed![
     a_beat_puts_a_node_on_the_roll,
     a_lease_counts_from_its_beat_by_the_clock_of_the_store,
     a_later_beat_tells_another_address_and_another_end,

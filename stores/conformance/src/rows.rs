@@ -6,7 +6,7 @@ use punctual_core::store::{Bodies, Change, Find, Key, Position, Row, Scan, Shard
 
 use crate::stage::{Outcome, SHARD, Stage, at, insert, members, name, remove, row, same, same_rows, update, whole};
 
-crate::facts![
+crate::listed![
     an_empty_store_has_nothing,
     a_live_row_is_found_by_key_by_position_and_by_time,
     a_row_stands_in_its_table_and_in_no_other,

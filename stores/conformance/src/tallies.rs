@@ -4,7 +4,7 @@ use punctual_core::store::{Batch, ShardId, Table, Tally, TallyKind};
 
 use crate::stage::{Outcome, SHARD, Stage, insert, name, row, same};
 
-crate::facts![
+crate::listed![
     tallies_add_up,
     a_tally_that_comes_to_zero_is_gone,
     a_tally_may_be_negative,

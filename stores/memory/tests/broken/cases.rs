@@ -100,6 +100,11 @@ pub enum Breakage {
     PassesOverWhatIsAstray,
     StopsAtWhatIsAstray,
     CountsWhatIsAstray,
+    KeepsHandlesApart,
+    ShowsEmptyEntries,
+    KeepsTheFirstValueOfEntries,
+    CountsClaimsAsCommits,
+    LooksAtAnotherShardInstead,
 }
 
 use Breakage::*;
@@ -212,4 +217,10 @@ pub const CASES: &[(Breakage, &str)] = &[
     (StopsAtWhatIsAstray, "a_batch_that_is_astray_leaves_the_other_shards_alone"),
     (CountsWhatIsAstray, "what_comes_after_a_batch_that_is_astray_is_lost"),
     (AppliesABatchTwice, "a_random_run_agrees_with_the_model"),
+    (KeepsHandlesApart, "nodes_that_share_a_store_see_each_other"),
+    (ConfirmsBeforeItWrites, "a_takeover_finds_what_was_committed"),
+    (CountsClaimsAsCommits, "a_free_shard_is_granted"),
+    (ShowsEmptyEntries, "an_entry_that_nobody_wrote_is_absent"),
+    (KeepsTheFirstValueOfEntries, "an_entry_is_read_as_it_was_written"),
+    (LooksAtAnotherShardInstead, "a_look_at_a_shard_that_nobody_claimed_finds_nothing"),
 ];

@@ -8,7 +8,7 @@ use punctual_core::store::{
 
 use crate::cases::Breakage::*;
 use crate::members::A_WHILE;
-use crate::store::Broken;
+use crate::store::{Broken, SHARD};
 
 type Answer = Result<(), Refusal>;
 
@@ -189,6 +189,3 @@ impl Broken {
         }
     }
 }
-
-/// The shard on which the suite works most of the time.
-const SHARD: ShardId = ShardId(7);

@@ -52,7 +52,8 @@ impl Subject for Wrong {
     }
 
     fn share(&self, store: &Arc<dyn Store>) -> Option<Arc<dyn Store>> {
-        Some(Arc::clone(store))
+        let is_apart = self.breakage == Some(Breakage::KeepsHandlesApart);
+        Some(if is_apart { self.fresh() } else { Arc::clone(store) })
     }
 
     fn pass(&self, time: Millis) {

@@ -3,6 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
+use bytes::Bytes;
 use punctual_core::store::{
     Beat, Claim, Entry, Fence, Incarnation, Outdated, Roll, ShardId, Store, StoreError, Tenure,
 };
@@ -107,6 +108,7 @@ impl Broken {
                 if self.is(ForgetsTheSerialAtClaims) {
                     tenure.serial = 0;
                 }
+                tenure.serial += u64::from(self.is(CountsClaimsAsCommits));
             }
         }
         Ok(claims)
@@ -144,13 +146,22 @@ impl Broken {
         if self.is(FoldsKeysOfEntries) { key.to_lowercase() } else { key.to_owned() }
     }
 
+    pub fn bend_get(&self, key: &str) -> Result<Option<Entry>, StoreError> {
+        let entry = self.good.cluster_get(key)?;
+        let empty = || self.is(ShowsEmptyEntries).then(|| Entry { revision: 0, value: Bytes::new() });
+        Ok(entry.or_else(empty))
+    }
+
     pub fn bend_put(&self, key: &str, seen: u64, value: &[u8]) -> Result<Result<u64, Outdated>, StoreError> {
         let entry = self.good.cluster_get(key)?;
         let current = entry.as_ref().map_or(0, |entry: &Entry| entry.revision);
         if self.is(WritesEntriesUnseen) {
             return self.good.cluster_put(key, current, value);
         }
-        if self.is(PassesOverEqualEntries) && current == seen && entry.is_some_and(|entry| *entry.value == *value) {
+        if self.is(PassesOverEqualEntries)
+            && current == seen
+            && entry.as_ref().is_some_and(|entry| *entry.value == *value)
+        {
             return Ok(Ok(seen));
         }
         if self.is(RacesEntries) && current == seen {
@@ -158,6 +169,11 @@ impl Broken {
             let _alone = self.known();
             let current = self.good.cluster_get(key)?.map_or(0, |entry| entry.revision);
             return self.good.cluster_put(key, current, value);
+        }
+        if self.is(KeepsTheFirstValueOfEntries)
+            && let Some(entry) = entry
+        {
+            return self.good.cluster_put(key, seen, &entry.value);
         }
         let end = value.iter().position(|byte| *byte == 0).filter(|_| self.is(CutsEntriesAtZero));
         self.good.cluster_put(key, seen, &value[..end.unwrap_or(value.len())])

@@ -9,7 +9,7 @@ use punctual_core::{Name, Timestamp};
 
 use crate::cases::Breakage::*;
 use crate::members::A_WHILE;
-use crate::store::Broken;
+use crate::store::{Broken, SHARD};
 
 impl Broken {
     pub fn bend_read(&self, shard: ShardId, tenure: Tenure, wants: &[Want<'_>]) -> Result<Vec<Found>, StoreError> {
@@ -45,7 +45,8 @@ impl Broken {
         let mut all = Vec::new();
         for (shard, want) in wants {
             let shard = first.filter(|_| self.is(LooksAtOneShard)).unwrap_or(*shard);
-            let found = self.find_one(shard, want)?;
+            let is_free = self.is(LooksAtAnotherShardInstead) && self.tenure(shard) == Tenure::default();
+            let found = self.find_one(if is_free { SHARD } else { shard }, want)?;
             let asks_nothing = matches!(&found, Found::Each(rows) if rows.is_empty());
             if !(asks_nothing && self.is(PassesOverEmptyWants)) {
                 all.push(found);
