@@ -14,6 +14,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("punctual-core", &["punctual-wheel"]),
     ("punctual-memory", &["punctual-core"]),
     ("punctual-moving", &["punctual-core"]),
+    ("punctual-mysql", &["punctual-core"]),
+    ("punctual-postgres", &["punctual-core"]),
+    ("punctual-redis", &["punctual-core"]),
     ("punctual-disk", &[]),
     ("punctual-almanac", &["punctual-core", "punctual-disk"]),
     ("punctual-node", &["punctual-core"]),
@@ -118,7 +121,7 @@ fn only_binaries_name_a_store() {
         .iter()
         .filter(|(name, _)| !["punctual", "punctual-parsers", "punctual-sim"].contains(&name.as_str()))
     {
-        for store in ["punctual-almanac", "punctual-memory"] {
+        for store in ["punctual-almanac", "punctual-memory", "punctual-mysql", "punctual-postgres", "punctual-redis"] {
             assert!(!edges.contains(store), "{name} must work with any store, and names {store}");
         }
     }

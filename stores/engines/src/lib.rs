@@ -7,7 +7,11 @@ mod port;
 mod postgres;
 mod process;
 mod proxy;
+mod redis;
+mod redis_cluster;
 mod scratch;
 
 pub use postgres::Postgres;
 pub use proxy::{Proxy, Way};
+pub use redis::Redis;
+pub use redis_cluster::{RedisCluster, RedisSentinels};

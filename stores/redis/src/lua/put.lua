@@ -1,0 +1,9 @@
+-- Writes an entry of the cluster if it is at the revision seen. KEYS: revisions, entries. ARGV: key, revision seen, value.
+-- Answers the new revision, or {the current one}.
+local current = redis.call('HGET', KEYS[1], ARGV[1]) or '0'
+if current ~= ARGV[2] then return {current} end
+local new = string.format('%.0f', tonumber(current) + 1)
+redis.call('HSET', KEYS[1], ARGV[1], new)
+-- Together, so that one look sees both.
+redis.call('HSET', KEYS[2], ARGV[1], new .. ' ' .. ARGV[3])
+return new
