@@ -92,7 +92,7 @@ pub use clock::{DoubtingClock, SystemClock};
 pub use config::NodeConfig;
 pub use error::{Error, StartError};
 pub use handle::{Awaited, Handle, Names, Slots};
-pub use listing::{BadCursor, Cursor, Page};
+pub use listing::{BadCursor, Cursor, TaskPage};
 pub use node::Node;
 pub use numbers::Number;
 pub use outgoing::Hold;

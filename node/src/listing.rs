@@ -14,7 +14,7 @@ pub struct Cursor(Vec<Option<Position>>);
 
 /// One page of a list over all shards.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Page {
+pub struct TaskPage {
     /// The tasks, maybe fewer than asked for even if there are more.
     pub tasks: Vec<TaskView>,
     /// Where to go on; `None` if that was all.
@@ -79,7 +79,12 @@ type Order = (Rank, usize);
 type Rank = (u64, u64);
 
 /// Reads one page.
-pub(crate) fn list(store: &dyn Store, wanted: Wanted<'_>, cursor: &Cursor, now: Timestamp) -> Result<Page, StoreError> {
+pub(crate) fn list(
+    store: &dyn Store,
+    wanted: Wanted<'_>,
+    cursor: &Cursor,
+    now: Timestamp,
+) -> Result<TaskPage, StoreError> {
     let Wanted { listing, limit, .. } = wanted;
     let mut parts = Vec::new();
     for (shard, from) in cursor.0.iter().enumerate() {
@@ -105,7 +110,7 @@ pub(crate) fn list(store: &dyn Store, wanted: Wanted<'_>, cursor: &Cursor, now: 
     }
     let more = next.iter().any(Option::is_some);
     let tasks = tasks.into_iter().map(|(_, task)| task).collect();
-    Ok(Page { tasks, next: more.then_some(Cursor(next)) })
+    Ok(TaskPage { tasks, next: more.then_some(Cursor(next)) })
 }
 
 /// How many of the first tasks one page has room for: each shard has filled one by itself. At least one has room.

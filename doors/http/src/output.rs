@@ -16,7 +16,7 @@ use http::{HeaderValue, StatusCode};
 use hyper::body::{Frame, SizeHint};
 use punctual_core::view::TaskView;
 use punctual_core::{Delivery, Form};
-use punctual_node::{Error, Handle, Hold, Page};
+use punctual_node::{Error, Handle, Hold, TaskPage};
 use punctual_wire::Span;
 use serde::Serialize;
 use tokio::sync::Semaphore;
@@ -135,7 +135,7 @@ pub(crate) fn task(task: TaskView, about: u64, node: &Handle) -> Vec<u8> {
 
 /// A page of tasks, of about so many bytes. Each task is written before the next one is translated, so that there is no
 /// second copy of all bodies.
-pub(crate) fn page(page: Page, about: u64, node: &Handle, with_bodies: bool) -> Vec<u8> {
+pub(crate) fn page(page: TaskPage, about: u64, node: &Handle, with_bodies: bool) -> Vec<u8> {
     let mut out = Vec::with_capacity(32 + about as usize);
     out.extend_from_slice(b"{\"tasks\":[");
     for (index, task) in page.tasks.into_iter().enumerate() {

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use super::Handle;
 use crate::error::Error;
 use crate::inbox::Inbox;
-use crate::listing::{Cursor, Page, list};
+use crate::listing::{Cursor, TaskPage, list};
 use crate::outgoing::Hold;
 use crate::stats::{Happened, Stats, Timing};
 use crate::watch::Watch;
@@ -63,7 +63,7 @@ impl Handle {
         from: Option<Cursor>,
         limit: usize,
         bodies: Bodies,
-    ) -> Result<Page, Error> {
+    ) -> Result<TaskPage, Error> {
         self.list_within(&Scope::ALL, listing, from, limit, bodies).await
     }
 
@@ -75,7 +75,7 @@ impl Handle {
         from: Option<Cursor>,
         limit: usize,
         bodies: Bodies,
-    ) -> Result<Page, Error> {
+    ) -> Result<TaskPage, Error> {
         let shards = self.shared.config.shards;
         let cursor = from.unwrap_or_else(|| Cursor::start(&listing, shards));
         if cursor.shards() != usize::from(shards) {
