@@ -1,0 +1,1 @@
+SELECT revision, value FROM {cluster} WHERE key = $1::text

@@ -1,0 +1,52 @@
+-- Batches of different shards, as one: each happens if its shard is at the fence and the serial before it.
+-- What is removed goes before what is inserted, since a new row may have the key or the number of an old one: the
+-- inserts ask for the count of the removed, and the asking is what orders them.
+WITH own AS (
+    UPDATE {shards} s SET serial = w.serial
+    FROM unnest($1::int4[], $2::int8[], $3::int8[], $4::int4[], $5::int4[], $6::bytea[])
+        AS w (shard, fence, serial, updates, removals, counts)
+    WHERE s.shard = w.shard AND s.fence = w.fence AND s.serial = w.serial - 1
+    RETURNING s.shard, w.serial, w.updates, w.removals, w.counts
+), removed AS (
+    DELETE FROM {rows} r
+    USING unnest($7::int4[], $8::int8[], $9::int2[], $10::int8[]) AS d (shard, seq, tbl, at)
+    WHERE r.shard = d.shard AND r.seq = d.seq AND r.tbl = d.tbl AND r.at = d.at
+        AND d.shard = ANY (ARRAY(SELECT shard FROM own))
+    RETURNING 1
+), unnamed AS (
+    DELETE FROM {names} n
+    USING unnest($7::int4[], $8::int8[]) AS d (shard, seq)
+    WHERE n.shard = d.shard AND n.seq = d.seq AND d.shard = ANY (ARRAY(SELECT shard FROM own))
+    RETURNING 1
+), updated AS (
+    UPDATE {rows} r SET tbl = u.tbl, at = u.at, state = u.state
+    FROM unnest($11::int4[], $12::int8[], $13::int2[], $14::int8[], $15::int2[], $16::int8[], $17::bytea[])
+        AS u (shard, seq, old_tbl, old_at, tbl, at, state)
+    WHERE r.shard = u.shard AND r.seq = u.seq AND r.tbl = u.old_tbl AND r.at = u.old_at
+        AND u.shard = ANY (ARRAY(SELECT shard FROM own))
+    RETURNING 1
+), inserted AS (
+    INSERT INTO {rows} (shard, seq, tbl, at, state)
+    SELECT i.shard, i.seq, i.tbl, i.at, i.state
+    FROM unnest($18::int4[], $19::int8[], $20::int2[], $21::int8[], $22::bytea[]) AS i (shard, seq, tbl, at, state)
+    WHERE i.shard = ANY (ARRAY(SELECT shard FROM own)) AND (SELECT count(*) FROM removed) >= 0
+), named AS (
+    INSERT INTO {names} (shard, seq, space, topic, id, queue, grp, body)
+    SELECT i.shard, i.seq, i.shard * 2 + (i.tbl = 4)::int4, i.topic, i.id, i.queue, i.grp, i.body
+    FROM unnest($18::int4[], $19::int8[], $20::int2[], $23::text[], $24::text[], $25::text[], $26::text[], $27::bytea[])
+        AS i (shard, seq, tbl, topic, id, queue, grp, body)
+    WHERE i.shard = ANY (ARRAY(SELECT shard FROM own)) AND (SELECT count(*) FROM unnamed) >= 0
+), counted AS (
+    INSERT INTO {deltas} (shard, serial, counts)
+    SELECT shard, serial, counts FROM own WHERE counts IS NOT NULL
+), found AS MATERIALIZED (
+    SELECT (SELECT coalesce(sum(updates), 0) FROM own) AS to_update, (SELECT count(*) FROM updated) AS updated,
+        (SELECT coalesce(sum(removals), 0) FROM own) AS to_remove, (SELECT count(*) FROM removed) AS removed,
+        (SELECT count(*) FROM unnamed) AS unnamed
+)
+-- A number that is none is the way to fail from within a statement: the message says what was not as it should be.
+SELECT own.shard,
+    CASE WHEN (to_update, to_remove, to_remove) = (updated, removed, unnamed) THEN 0
+    ELSE format('astray: %s of %s updated, %s and %s of %s removed', updated, to_update, removed, unnamed, to_remove)::int4
+    END
+FROM own, found

@@ -1,0 +1,1 @@
+SELECT node, incarnation, address, until FROM {nodes} ORDER BY node

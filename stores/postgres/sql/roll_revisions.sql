@@ -1,0 +1,1 @@
+SELECT key, revision FROM {cluster} ORDER BY key

@@ -1,0 +1,1 @@
+SELECT shard, fence, serial FROM {shards} WHERE shard = ANY ($1::int4[])

@@ -1,0 +1,96 @@
+//! What can go wrong between us and the server, by what is done about it.
+
+use std::error::Error as _;
+
+use tokio_postgres::Error;
+use tokio_postgres::error::SqlState;
+
+/// Why a store could not be opened. No text of it has a password in it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OpenError {
+    /// The address, or a setting beside it, cannot be right.
+    #[error("{0}")]
+    Url(String),
+    /// The server cannot be reached, or is not ready. It may be later.
+    #[error("{0}")]
+    Away(String),
+    /// The server does not let us in, or is not one that we can work with. Trying again does not help.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// What went wrong with a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    /// The connection is of no use any more, or the server is: another attempt may be better.
+    Away(String),
+    /// The statement did not happen because of what is in the tables. The connection is fine.
+    Astray(String),
+    /// There is no room on the server's disk.
+    NoRoom(String),
+    /// The server only reads: it is a standby, or was made to.
+    ReadOnly(String),
+    /// Trying again does not help.
+    Refused(String),
+}
+
+impl Trouble {
+    pub(crate) fn of(error: &Error) -> Trouble {
+        let text = words(error);
+        let Some(code) = error.code() else { return Trouble::Away(text) };
+        if *code == SqlState::INVALID_TEXT_REPRESENTATION || *code == SqlState::UNIQUE_VIOLATION {
+            return Trouble::Astray(text);
+        }
+        if *code == SqlState::DISK_FULL {
+            return Trouble::NoRoom(text);
+        }
+        if *code == SqlState::READ_ONLY_SQL_TRANSACTION {
+            return Trouble::ReadOnly(text);
+        }
+        // What may go by itself: lost connections (08), rollbacks by conflict (40), lack of resources (53), locks (55),
+        // an operator's doing and timeouts (57), the server's files (58), statements that a pooler forgot (26), and
+        // plans that a migration has made stale (0A).
+        match &code.code()[..2] {
+            "08" | "0A" | "26" | "40" | "53" | "55" | "57" | "58" => Trouble::Away(text),
+            _ => Trouble::Refused(text),
+        }
+    }
+
+    /// Whether the connection it came over can be used again.
+    pub(crate) fn spares_connection(&self) -> bool {
+        matches!(self, Trouble::Astray(_) | Trouble::NoRoom(_))
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        match self {
+            Trouble::Away(text)
+            | Trouble::Astray(text)
+            | Trouble::NoRoom(text)
+            | Trouble::ReadOnly(text)
+            | Trouble::Refused(text) => text,
+        }
+    }
+
+    /// The same as of opening a store.
+    pub(crate) fn opening(self) -> OpenError {
+        match self {
+            Trouble::Away(text) | Trouble::NoRoom(text) | Trouble::ReadOnly(text) => OpenError::Away(text),
+            Trouble::Refused(text) | Trouble::Astray(text) => OpenError::Refused(text),
+        }
+    }
+}
+
+/// What an error says, with what the server or the system says beneath it. Neither repeats a password.
+fn words(error: &Error) -> String {
+    if let Some(said) = error.as_db_error() {
+        let hint = said.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
+        return format!("PostgreSQL says: {}{hint} [{}]", said.message(), said.code().code());
+    }
+    let mut text = error.to_string();
+    let mut beneath = error.source();
+    while let Some(cause) = beneath {
+        text = format!("{text}: {cause}");
+        beneath = cause.source();
+    }
+    text
+}
