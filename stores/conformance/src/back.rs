@@ -90,7 +90,7 @@ fn a_scan_back_of_a_topic_gives_its_rows_only(stage: &mut Stage<'_>) -> Outcome 
 fn a_scan_back_leaves_out_rows_without_a_time(stage: &mut Stage<'_>) -> Outcome {
     let timed = row(Table::Live, "timed", 1, 5);
     let last = Row { at: Timestamp::LAST, ..row(Table::Live, "last", 2, 0) };
-    let never = Row { at: Timestamp::NEVER, ..row(Table::Live, "never", 3, 0) };
+    let never = Row { at: Timestamp::NEVER, group: Some(name("g")), ..row(Table::Live, "never", 3, 0) };
     stage.commit([&timed, &last, &never].map(insert).into())?;
     same_rows("scan back", &stage.scan_back(&latest(Table::Live))?, &[last, timed])
 }

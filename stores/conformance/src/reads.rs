@@ -231,7 +231,7 @@ const RARE: u64 = 97;
 
 fn of_thousands_that_are_asked_for_those_that_are_there_come(stage: &mut Stage<'_>) -> Outcome {
     let any: Vec<Row> = (1..=MANY).map(|n| row(Table::Live, &format!("task-{n}"), n, n * 7_919 % 10_007)).collect();
-    let is_there = |row: &Row| row.seq % RARE == 0;
+    let is_there = |row: &Row| row.seq.is_multiple_of(RARE);
     stage.commit(any.iter().filter(|row| is_there(row)).map(insert).collect())?;
     let keys: Vec<Key> = any.iter().map(|row| row.key.clone()).collect();
     let positions: Vec<Position> = any.iter().map(Row::position).collect();

@@ -2,8 +2,9 @@
 
 use std::thread;
 
+use punctual_core::Name;
 use punctual_core::store::{
-    Batch, Bodies, Change, Key, Look, Refusal, Row, ShardId, Store, StoreError, Tally, TallyKind, Tenure,
+    Batch, Claim, Fence, Incarnation, Look, Refusal, ShardId, Store, StoreError, Tally, TallyKind, Tenure,
 };
 
 use crate::cases::Breakage::*;
@@ -14,6 +15,9 @@ type Answer = Result<(), Refusal>;
 
 impl Broken {
     pub fn bend_commit(&self, batches: Vec<Batch>) -> Result<Vec<Answer>, StoreError> {
+        if self.is(RefusesEmptyCommits) && batches.is_empty() {
+            return Err(StoreError::Unavailable("there is nothing to do".to_owned()));
+        }
         if self.is(RefusesTheWholeCommitForOneFence)
             && let Some(old) = batches.iter().find(|batch| self.tenure(batch.shard).fence != batch.fence)
         {
@@ -24,7 +28,8 @@ impl Broken {
         for batch in batches {
             let is_second = done.contains(&batch.shard);
             done.push(batch.shard);
-            if self.is(CommitsOneBatchOfAShard) && is_second {
+            let is_other = done.first() != Some(&batch.shard);
+            if self.is(CommitsOneBatchOfAShard) && is_second || self.is(CommitsOneShard) && is_other {
                 answers.push(Ok(()));
                 continue;
             }
@@ -51,6 +56,12 @@ impl Broken {
         if self.is(AppliesWhatComesTwiceAtOnce) && batch.serial > self.tenure(batch.shard).serial {
             thread::sleep(A_WHILE);
             self.apply_again(&mut batch);
+        }
+        if self.is(ClaimsByCommitting) && self.tenure(batch.shard) == Tenure::default() {
+            let who = Incarnation { node: Name::stored("whoever"), number: 1 };
+            let claims = self.bend_claim(&who, &[(batch.shard, Fence::default())])?;
+            batch.fence = self.tenure(batch.shard).fence;
+            assert!(matches!(claims[..], [Claim::Granted(_)]), "nobody else claims");
         }
         let mut known = self.known();
         let tenure = known.entry(batch.shard).or_default();
@@ -101,8 +112,12 @@ impl Broken {
     /// The answer to a batch that a wrong chain keeps from being written.
     fn bend_chain(&self, batch: &mut Batch, tenure: Tenure) -> Result<Option<Answer>, StoreError> {
         let (is_empty, latest) = (batch.is_empty(), tenure.serial);
-        if self.is(AdmitsEveryFence) {
+        let is_higher = batch.fence > tenure.fence;
+        if self.is(AdmitsEveryFence) || self.is(AdmitsHigherFences) && is_higher && tenure.fence != Fence::default() {
             batch.fence = tenure.fence;
+        }
+        if self.is(AnswersEmptyBatchesUnseen) && is_empty {
+            return Ok(Some(Ok(())));
         }
         if self.is(TakesWhatIsThereUnderAnyFence) && !is_empty && batch.serial <= latest {
             return Ok(Some(Ok(())));
@@ -142,50 +157,6 @@ impl Broken {
         let latest = self.tenure(batch.shard).serial;
         if batch.serial <= latest {
             (batch.changes, batch.serial) = (vec![], latest + 1);
-        }
-    }
-
-    fn bend_tallies(&self, batch: &mut Batch, tenure: Tenure) -> Result<(), StoreError> {
-        let known = self.good.tallies(batch.shard)?;
-        let count = |tally: &Tally| known.iter().find(|(of, _)| of == tally).map(|(_, count)| *count);
-        if self.is(AppliesTalliesOfRefusedBatches) && batch.fence != tenure.fence {
-            let Tenure { fence, serial } = tenure;
-            let tallies = Batch { fence, serial: serial + 1, changes: vec![], ..batch.clone() };
-            self.good.commit(vec![tallies])?;
-        }
-        if self.is(OverwritesTallies) {
-            batch.tallies.iter_mut().for_each(|(tally, delta)| *delta -= count(tally).unwrap_or(0));
-        }
-        // Counts are kept one too high and shown one too low, so that an empty one stays.
-        if self.is(ShowsEmptyTallies) {
-            batch.tallies.iter_mut().for_each(|(tally, delta)| *delta += i64::from(count(tally).is_none()));
-        }
-        if self.is(SharesTalliesBetweenShards) && batch.shard != ShardId(8) {
-            batch.tallies.clear();
-        }
-        Ok(())
-    }
-
-    fn bend_change(&self, change: Change) -> Option<Change> {
-        match change {
-            Change::Remove { .. } if self.is(ForgetsRemovals) => None,
-            Change::Update { place, table, state, .. } if self.is(KeepsTheTimeOnUpdate) => {
-                Some(Change::Update { at: place.position.at, place, table, state })
-            }
-            Change::Update { place, table, at, state } if self.is(LosesTheBodyOnMove) && table != place.table => {
-                let keys = std::slice::from_ref(&place.key);
-                let old = self.good.get(SHARD, keys, Bodies::Without).unwrap().remove(0)?;
-                Some(Change::Insert { row: Row { table, at, state, ..old }, replaces: Some(place) })
-            }
-            Change::Insert { row, replaces } if self.is(CutsBodiesAtZero) => {
-                let end = row.body.iter().position(|byte| *byte == 0).unwrap_or(row.body.len());
-                Some(Change::Insert { row: Row { body: row.body.slice(..end), ..row }, replaces })
-            }
-            Change::Insert { row, replaces } if self.is(FoldsCase) => {
-                let key = Key::new(row.key.topic(), &row.key.id().to_lowercase(), row.key.queue());
-                Some(Change::Insert { row: Row { key, ..row }, replaces })
-            }
-            change => Some(change),
         }
     }
 }

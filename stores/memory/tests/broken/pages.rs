@@ -27,6 +27,11 @@ impl Broken {
             page.rows.retain(|row| scan.topic.as_deref().is_none_or(|topic| row.key.topic() == topic));
             page.next = page.next.filter(|_| page.rows.len() == scan.limit);
         }
+        if self.is(FoldsTopics) {
+            page = self.good.scan(shard, &Scan { topic: None, ..scan.clone() })?;
+            let is_alike = |topic: &str, row: &Row| topic.to_lowercase() == row.key.topic().to_lowercase();
+            page.rows.retain(|row| scan.topic.as_deref().is_none_or(|topic| is_alike(topic, row)));
+        }
         if self.is(ScansWithoutOrder) {
             page.rows.sort_by(|a, b| a.key.cmp(&b.key));
         }
@@ -61,6 +66,9 @@ impl Broken {
             let all = self.good.scan_back(shard, &ScanBack { limit: usize::MAX, ..back.clone() })?.rows;
             let earliest = all.into_iter().rev().take(back.limit).rev().collect();
             page = Page { rows: earliest, next: None };
+        }
+        if self.is(ScansBackRowsWithoutATime) && back.table == Table::Live {
+            page.rows.splice(0..0, self.timeless(shard, back.bodies)?);
         }
         if self.is(ScansBackInTimeOrder) {
             page.rows.reverse();

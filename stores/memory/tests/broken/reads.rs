@@ -46,7 +46,8 @@ impl Broken {
         for (shard, want) in wants {
             let shard = first.filter(|_| self.is(LooksAtOneShard)).unwrap_or(*shard);
             let is_free = self.is(LooksAtAnotherShardInstead) && self.tenure(shard) == Tenure::default();
-            let found = self.find_one(if is_free { SHARD } else { shard }, want)?;
+            let instead = is_free || self.is(ReadsOneShardForAll);
+            let found = self.find_one(if instead { SHARD } else { shard }, want)?;
             let asks_nothing = matches!(&found, Found::Each(rows) if rows.is_empty());
             if !(asks_nothing && self.is(PassesOverEmptyWants)) {
                 all.push(found);
@@ -94,7 +95,11 @@ impl Broken {
 
     fn fetch(&self, shard: ShardId, positions: &[Position], bodies: Bodies) -> Result<Vec<Option<Row>>, StoreError> {
         if !self.is(FetchesByNumberAlone) {
-            return self.good.fetch(shard, positions, bodies);
+            let mut rows = self.good.fetch(shard, positions, bodies)?;
+            if self.is(FetchesInTimeOrder) {
+                rows.sort_by_key(|row| row.as_ref().map(Row::position));
+            }
+            return Ok(rows);
         }
         let rows = self.everything(shard, Table::Live)?;
         Ok(positions.iter().map(|position| rows.iter().find(|row| row.seq == position.seq).cloned()).collect())
@@ -115,6 +120,12 @@ impl Broken {
         let mut tallies = self.good.tallies(shard)?;
         if self.is(ShowsEmptyTallies) {
             tallies.iter_mut().for_each(|(_, count)| *count -= 1);
+        }
+        if self.is(HidesNegativeTallies) {
+            tallies.retain(|(_, count)| *count > 0);
+        }
+        if self.is(ListsTalliesWithoutOrder) {
+            tallies.reverse();
         }
         Ok(tallies)
     }
