@@ -14,6 +14,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("punctual-core", &["punctual-wheel"]),
     ("punctual-memory", &["punctual-core"]),
     ("punctual-moving", &["punctual-core"]),
+    ("punctual-mysql", &["punctual-core"]),
     ("punctual-postgres", &["punctual-core"]),
     ("punctual-disk", &[]),
     ("punctual-almanac", &["punctual-core", "punctual-disk"]),
@@ -119,7 +120,7 @@ fn only_binaries_name_a_store() {
         .iter()
         .filter(|(name, _)| !["punctual", "punctual-parsers", "punctual-sim"].contains(&name.as_str()))
     {
-        for store in ["punctual-almanac", "punctual-memory", "punctual-postgres"] {
+        for store in ["punctual-almanac", "punctual-memory", "punctual-mysql", "punctual-postgres"] {
             assert!(!edges.contains(store), "{name} must work with any store, and names {store}");
         }
     }

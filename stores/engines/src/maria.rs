@@ -1,0 +1,143 @@
+//! A private MariaDB.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use crate::port::free_port;
+use crate::process::{Process, run, wait_until};
+use crate::scratch::Scratch;
+
+/// A MariaDB server with an empty database `punctual`, whose user `root` needs no password.
+pub struct Maria {
+    // Dropped first: what it writes lies in the directory.
+    process: Option<Process>,
+    scratch: Scratch,
+    port: u16,
+    settings: Vec<String>,
+}
+
+impl Maria {
+    /// A server for tests. It does not sync: what a killed server has written is in the system's hands and stays.
+    pub fn start() -> Maria {
+        Maria::start_with(&["innodb_flush_method=nosync"])
+    }
+
+    /// A server with settings, each as `name=value`.
+    pub fn start_with(settings: &[&str]) -> Maria {
+        Maria::start_with_files(settings, &[])
+    }
+
+    /// The same, with files in its data directory that the settings may name, such as certificates.
+    pub fn start_with_files(settings: &[&str], files: &[(&str, &[u8])]) -> Maria {
+        let scratch = Scratch::new("maria");
+        run(Path::new("cp"), &["-a", text(&TEMPLATE.path().join("data")), text(scratch.path())], None);
+        for (name, content) in files {
+            fs::write(scratch.path().join("data").join(name), content).expect("the data directory can be written");
+        }
+        let settings = settings.iter().map(|setting| (*setting).to_owned()).collect();
+        let mut maria = Maria { process: None, scratch, port: free_port(), settings };
+        maria.start_again();
+        maria.sql("CREATE DATABASE punctual");
+        maria
+    }
+
+    /// Where it listens, for the user `root` and the database `punctual`.
+    pub fn url(&self) -> String {
+        Maria::url_at(self.port)
+    }
+
+    /// The same at another port, as of a [`Proxy`](crate::Proxy).
+    pub fn url_at(port: u16) -> String {
+        format!("mysql://root@127.0.0.1:{port}/punctual")
+    }
+
+    /// The port of the loopback where it listens.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The unix socket where it listens.
+    pub fn socket(&self) -> String {
+        text(&self.scratch.path().join("socket")).to_owned()
+    }
+
+    /// Kills it with -9.
+    pub fn kill(&mut self) {
+        self.process = None;
+    }
+
+    /// Starts it after it was killed, at the same port, and waits until it takes connections.
+    pub fn start_again(&mut self) {
+        assert!(self.process.is_none(), "it is running");
+        let own = |name: &str| text(&self.scratch.path().join(name)).to_owned();
+        let mut arguments = vec![
+            "--no-defaults".to_owned(),
+            // Root may only run it by saying so; anybody else runs it as oneself.
+            "--user=root".to_owned(),
+            format!("--datadir={}", own("data")),
+            format!("--port={}", self.port),
+            "--bind-address=127.0.0.1".to_owned(),
+            format!("--socket={}", own("socket")),
+            format!("--pid-file={}", own("pid")),
+        ];
+        arguments.extend(self.settings.iter().map(|setting| format!("--{setting}")));
+        let log = self.scratch.path().join("log");
+        let mut process = Process::start(Path::new("mariadbd"), &arguments, None, &log);
+        let is_ready = || {
+            assert!(!process.is_over(), "MariaDB did not start: {}", fs::read_to_string(&log).unwrap_or_default());
+            let mut asked = Command::new("mariadb-admin");
+            asked.args(["--no-defaults", "--user=root", "--socket", &own("socket"), "--silent", "ping"]);
+            asked.output().is_ok_and(|output| output.status.success())
+        };
+        wait_until("MariaDB to take connections", is_ready);
+        self.process = Some(process);
+    }
+
+    /// Stops it where it is: connections stay, and nothing answers.
+    pub fn pause(&self) {
+        self.running().pause();
+    }
+
+    /// Lets it go on after a pause.
+    pub fn go_on(&self) {
+        self.running().go_on();
+    }
+
+    /// The processor time that it has used since it was started.
+    pub fn cpu(&self) -> Duration {
+        self.running().cpu()
+    }
+
+    /// What statements say: a line for each row, with tabs between the columns.
+    pub fn sql(&self, statements: &str) -> String {
+        let socket = self.socket();
+        let how =
+            ["--no-defaults", "--user=root", "--socket", &socket, "--batch", "--skip-column-names", "-e", statements];
+        run(Path::new("mariadb"), &how, None).trim_end().to_owned()
+    }
+
+    /// What it wrote to its log.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.scratch.path().join("log")).unwrap_or_default()
+    }
+
+    fn running(&self) -> &Process {
+        self.process.as_ref().expect("it is running")
+    }
+}
+
+/// An empty data directory, which is copied for each server.
+static TEMPLATE: LazyLock<Scratch> = LazyLock::new(|| {
+    let scratch = Scratch::new("maria-template");
+    let data = format!("--datadir={}", text(&scratch.path().join("data")));
+    let how = ["--no-defaults", "--user=root", &data, "--auth-root-authentication-method=normal", "--skip-test-db"];
+    run(Path::new("mariadb-install-db"), &how, None);
+    scratch
+});
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("the path was made of text")
+}
