@@ -1,9 +1,11 @@
 //! Requests and answers on their way, some of which get lost.
 
+use punctual_core::store::ShardId;
 use punctual_core::{Answer, Command, Ending, Refused, Reply, Ruling, ScheduleOutcome};
 
 use crate::clock::Moment;
 use crate::demand::{Demand, Purpose, What};
+use crate::node::SimulatedNode;
 use crate::record::Tag;
 use crate::say;
 use crate::world::{Event, World};
@@ -31,9 +33,7 @@ impl World {
         let tag = self.next_tag;
         let any = self.rng.index(self.nodes.len());
         let node = match &demand.what {
-            What::Command(shard, _) if self.draining || self.rng.percent(90) => {
-                self.nodes.iter().position(|node| node.seats().any(|(id, _)| id == shard)).unwrap_or(any)
-            }
+            What::Command(shard, _) if self.draining || self.rng.percent(90) => self.who_has(*shard).unwrap_or(any),
             _ => any,
         };
         let wait = match &demand.what {
@@ -46,6 +46,16 @@ impl World {
         self.after(latency, Event::Arrive(tag));
         if wait < u64::MAX {
             self.after(wait + PATIENCE, Event::Timeout(tag));
+        }
+    }
+
+    /// A node that has a shard, as far as it knows; there may be others that think so.
+    fn who_has(&mut self, shard: ShardId) -> Option<usize> {
+        let has = |node: &SimulatedNode| node.seats().any(|(id, _)| *id == shard);
+        let mut owners: Vec<usize> = self.nodes.iter().filter(|node| has(node)).map(|node| node.index).collect();
+        match owners.len() {
+            0 | 1 => owners.pop(),
+            several => Some(owners[self.rng.index(several)]),
         }
     }
 

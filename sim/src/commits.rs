@@ -212,9 +212,9 @@ impl World {
     fn took_effect(&self, item: &Item, before: Tenure) -> bool {
         let record = &item.record;
         let after = self.store.memory().tenure(record.shard);
-        let is_unfenced = self.is_unfenced(item) || self.sabotage == Some(Sabotage::UnfencedCommits);
-        let owned = before.fence == record.fence || is_unfenced;
+        let owned = before.fence == record.fence || self.sabotage == Some(Sabotage::UnfencedCommits);
         match &record.batch {
+            _ if self.is_unfenced(item) => true,
             Some(batch) if batch.is_empty() => owned && batch.serial <= after.serial,
             Some(batch) => owned && before.serial < batch.serial && batch.serial <= after.serial,
             None => owned,

@@ -35,7 +35,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
 use auditor::{Promise, Violation};
 use census::Census;
 use clock::Moment;
-use profile::Kind;
+use profile::{Kind, Profile};
+use punctual_chance::Chance;
 pub use sabotage::Sabotage;
 use world::World;
 
@@ -64,6 +65,11 @@ thread_local! {
 /// From now on panics are not printed when they happen; those that break a promise are told with it.
 pub fn keep_panics_quiet() {
     set_hook(Box::new(|panic| LAST_PANIC.set(Some(panic.to_string()))));
+}
+
+/// The kind of run that a seed gives.
+pub fn kind_of(seed: u64) -> Kind {
+    Profile::draw(&mut Chance::new(seed)).kind
 }
 
 /// Runs a seed; with its trace if that is asked for.

@@ -171,8 +171,9 @@ impl Profile {
                 profile.length = rng.between(2 * MINUTE, 20 * MINUTE);
                 profile.longest_delay = 5 * MINUTE;
                 profile.faults = (
-                    some,
+                    2 * some,
                     vec![
+                        Fault::Stall,
                         Fault::Stall,
                         Fault::Stall,
                         Fault::Release,

@@ -163,7 +163,7 @@ impl FaultyStore {
             let next = if batch.is_empty() { *latest } else { *latest + 1 };
             match self.sabotage {
                 Some(Sabotage::UnfencedCommits) => batch.fence = tenure.fence,
-                Some(Sabotage::CommitsTwice) => batch.serial = next,
+                Some(Sabotage::CommitsTwice) if batch.serial <= *latest => batch.serial = next,
                 Some(Sabotage::UnnoticedLoss) => batch.serial = batch.serial.min(next),
                 Some(Sabotage::ForgetTallies) => batch.tallies.clear(),
                 _ => {}

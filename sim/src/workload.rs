@@ -20,6 +20,8 @@ pub const QUIET: &str = "quiet";
 /// Where dead letters of other topics go.
 const GRAVES: &str = "graves";
 const TOPICS: [&str; 8] = ["plain", "retry", "fan", "mortal", "small", "brief", QUIET, "circle"];
+/// How many topics there are whose settings nobody puts: they come to be by being used.
+const NEW_TOPICS: u64 = 12;
 const YEAR: u64 = 365 * 24 * 3_600_000;
 
 /// The clients.
@@ -41,6 +43,10 @@ pub struct Workload {
 /// A name that is known to be one.
 pub fn name(text: impl AsRef<str>) -> Name {
     Name::new(text).expect("the simulation uses visible names")
+}
+
+fn new_topic(number: u64) -> Name {
+    name(format!("new-{number}"))
 }
 
 impl Workload {
@@ -98,7 +104,7 @@ impl Workload {
 
     /// The queues that there are.
     pub fn queues(&self) -> Vec<Name> {
-        self.queues.keys().cloned().collect()
+        self.queues.keys().cloned().chain((0..NEW_TOPICS).map(new_topic)).collect()
     }
 
     /// Puts all settings in force as they are meant to be.
@@ -189,7 +195,8 @@ impl Workload {
     pub fn act(&mut self, moment: Moment) -> Vec<Demand> {
         match self.rng.below(100) {
             0..48 => {
-                let topic = name(*self.rng.pick(&TOPICS));
+                let is_new = self.rng.percent(8);
+                let topic = if is_new { new_topic(self.rng.below(NEW_TOPICS)) } else { name(*self.rng.pick(&TOPICS)) };
                 let when = self.when(moment);
                 let fresh = format!("n{}", self.next_id);
                 let id = if self.rng.percent(30) { format!("r{}", self.rng.below(12)) } else { fresh };
