@@ -54,12 +54,13 @@ impl Inbox {
         }
     }
 
-    /// Takes no more requests until the shard is back; gives back those that waited.
+    /// Takes no more requests until the shard is back; gives back those that waited. It is not set aside any more.
     pub fn go_down(&self, why: &str) -> Vec<Request<Caller>> {
         let mut state = lock(&self.state);
         if !matches!(state.intake, Intake::Stopping(_)) {
             state.intake = Intake::Down(why.to_owned());
         }
+        state.aside = None;
         let mut waiting = std::mem::take(&mut state.errands);
         waiting.append(&mut state.requests);
         waiting

@@ -1,20 +1,14 @@
-//! One shard: copied, read back and compared.
+//! One shard of a stopped store: copied, read back and compared.
 
-use std::sync::mpsc::sync_channel;
-use std::thread;
-
-use punctual_core::store::{Position, Row, StoreError, Table, Tally, Want};
+use punctual_core::store::{Position, ShardId, Table, Tally, Want};
 
 use crate::error::MoveError;
 use crate::presence::Guest;
 use crate::progress::Counting;
-use crate::reading::{Held, Reading};
+use crate::reading::{Held, Reading, carry};
 use crate::report::ShardReport;
 use crate::sum::{Summing, Sums, weight};
 use crate::writing::Writing;
-
-/// How many pages are read ahead while one is written.
-const AHEAD: usize = 3;
 
 /// A shard that goes from one store into the other.
 pub(crate) struct Copying<'a> {
@@ -31,70 +25,74 @@ impl Copying<'_> {
         let mut writing = Writing::new(self.to, self.target);
         let arrived = writing.arrived().map_err(MoveError::of(self.to.side.name))?;
         let (sums, copied) = self.copy_rows(&mut writing, &arrived)?;
-        let tallies = self.tallies(self.from, self.source)?;
-        writing.count(&tallies)?;
-        self.compare(writing.held, &sums, &tallies)?;
+        let counts = tallies(self.from, self.source)?;
+        writing.count(&counts)?;
+        let there = read_back(self.to, writing.held, &Table::ALL, self.counting)?;
+        compare(self.source.shard, &sums, &there)?;
+        compare_counts(self.source.shard, &counts, &tallies(self.to, writing.held)?)?;
         self.counting.done();
-        Ok(ShardReport { shard: self.source.shard.0, tables: sums, copied, counts: tallies.len() })
+        Ok(ShardReport { shard: self.source.shard.0, tables: sums, copied, counts: counts.len() })
     }
 
-    /// Copies the rows that come after those that have arrived; the others are only added up. Reading and writing go on
-    /// side by side.
+    /// Copies the rows that come after those that have arrived; the others are only added up.
     fn copy_rows(&self, writing: &mut Writing<'_>, arrived: &[Option<Position>]) -> Result<(Sums, u64), MoveError> {
-        let (sender, pages) = sync_channel(AHEAD);
-        let reading = Reading::new(self.source, self.from.patience);
-        thread::scope(|scope| {
-            scope.spawn(move || {
-                for page in reading {
-                    let is_last = page.is_err();
-                    // Who does not listen any more has failed, and says so.
-                    if sender.send(page).is_err() || is_last {
-                        return;
-                    }
+        let (mut summing, mut copied) = (Summing::default(), 0);
+        let reading = Reading::new(self.source, self.from.patience, &Table::ALL);
+        carry(reading, self.from.side.name, |page| {
+            let (rows, bytes) = (page.len(), page.iter().map(weight).sum());
+            for row in page {
+                summing.add(&row);
+                if arrived[row.table as usize - 1].is_none_or(|last| last < row.position()) {
+                    copied += 1;
+                    writing.push(row)?;
                 }
-            });
-            let (mut summing, mut copied) = (Summing::default(), 0);
-            // Taken by value: if writing fails, the reader finds nobody to send to.
-            for page in pages {
-                let page: Vec<Row> = page.map_err(MoveError::of(self.from.side.name))?;
-                let (rows, bytes) = (page.len() as u64, page.iter().map(weight).sum::<usize>() as u64);
-                for row in page {
-                    summing.add(&row);
-                    if arrived[row.table as usize - 1].is_none_or(|last| last < row.position()) {
-                        copied += 1;
-                        writing.push(row)?;
-                    }
-                }
-                self.counting.copied(rows, bytes);
             }
-            writing.flush()?;
-            Ok((summing.sums(), copied))
-        })
+            self.counting.copied(rows, bytes);
+            Ok(())
+        })?;
+        writing.flush()?;
+        Ok((summing.sums(), copied))
     }
+}
 
-    /// Reads everything back.
-    fn compare(&self, target: Held<'_>, left: &Sums, counts: &[(Tally, i64)]) -> Result<(), MoveError> {
-        let mut summing = Summing::default();
-        for page in Reading::new(target, self.to.patience) {
-            let page = page.map_err(MoveError::of(self.to.side.name))?;
-            page.iter().for_each(|row| summing.add(row));
-            self.counting.verified(page.len() as u64);
-        }
-        let (shard, right) = (target.shard, summing.sums());
-        if let Some(table) = Table::ALL.into_iter().find(|table| left.of(*table) != right.of(*table)) {
+/// Adds up what is in the target.
+pub(crate) fn read_back(
+    to: &Guest<'_>,
+    target: Held<'_>,
+    tables: &'static [Table],
+    counting: &Counting<'_>,
+) -> Result<Sums, MoveError> {
+    let mut summing = Summing::default();
+    for page in Reading::new(target, to.patience, tables) {
+        let page = page.map_err(MoveError::of(to.side.name))?;
+        page.iter().for_each(|row| summing.add(row));
+        counting.verified(page.len());
+    }
+    Ok(summing.sums())
+}
+
+/// Requires that both sides have the same rows.
+pub(crate) fn compare(shard: ShardId, left: &Sums, right: &Sums) -> Result<(), MoveError> {
+    match Table::ALL.into_iter().find(|table| left.of(*table) != right.of(*table)) {
+        None => Ok(()),
+        Some(table) => {
             let (left, right) = (Box::new(left.of(table)), Box::new(right.of(table)));
-            return Err(MoveError::Differs { shard, table, left, right });
+            Err(MoveError::Differs { shard, table, left, right })
         }
-        let there = self.tallies(self.to, target)?;
-        if there != counts {
-            let what = format!("{} in the source, {} in the target", counts.len(), there.len());
-            return Err(MoveError::CountsDiffer { shard, what });
-        }
-        Ok(())
     }
+}
 
-    fn tallies(&self, guest: &Guest<'_>, held: Held<'_>) -> Result<Vec<(Tally, i64)>, MoveError> {
-        let read = || -> Result<_, StoreError> { Ok(held.read(Want::Tallies)?.tallies()) };
-        guest.patience.retry(read).map_err(MoveError::of(guest.side.name))
+/// Requires that both sides have the same counts.
+pub(crate) fn compare_counts(shard: ShardId, left: &[(Tally, i64)], right: &[(Tally, i64)]) -> Result<(), MoveError> {
+    if left == right {
+        return Ok(());
     }
+    let what = format!("{} in the source, {} in the target, or others", left.len(), right.len());
+    Err(MoveError::CountsDiffer { shard, what })
+}
+
+/// The counts that are kept beside the rows.
+pub(crate) fn tallies(guest: &Guest<'_>, held: Held<'_>) -> Result<Vec<(Tally, i64)>, MoveError> {
+    let found = guest.patience.retry(|| held.read(Want::Tallies));
+    Ok(found.map_err(MoveError::of(guest.side.name))?.tallies())
 }

@@ -5,12 +5,14 @@
 //!
 //! [`Move`] is for stores that no server works on. What makes it safe to kill it at any moment is that a shard's rows
 //! are written in the order in which they are read, and each commit happens wholly or not at all: how far a move has come is what is there,
-//! and nothing has to be noted beside it. The [mark](marks) in both stores says that a move is under way, and keeps servers from
+//! and nothing has to be noted beside it. [`live`] moves a store under a server that goes on. The [mark](marks) in both stores says that a move is under way, and keeps servers from
 //! working on half of one.
 
 mod copying;
+mod emptiness;
 mod entries;
 mod error;
+pub mod live;
 pub mod marks;
 mod patience;
 mod presence;

@@ -5,6 +5,9 @@
 //!             ▲          │                                    └─► Emptying ──────┘
 //!             └──────────┘ a server took the source up again
 //! ```
+//! A server that is moved while it runs has marks of its own, since the rows of both stores count then:
+//! `Crossing`, with the shards that are over there, and `Receiving`.
+//!
 //! A mover notes `Leaving` before it claims, and a server looks after it has claimed. So of the two one learns of the
 //! other: either the mover finds the server's shards, or the server takes the note back, and the mover's last word,
 //! which makes `Left` of the very `Leaving` that it wrote, is refused.
@@ -27,6 +30,9 @@ pub struct Mark {
     pub other: String,
     /// Since when, in milliseconds since 1970.
     pub at: u64,
+    /// The shards that are in the other one already, as ranges, if the store is moved while it is in use.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub crossed: Vec<(u16, u16)>,
 }
 
 /// What a store is in a move.
@@ -45,6 +51,10 @@ pub enum Part {
     Arrived,
     /// It was copied into, and the move was taken back: the other one is in charge.
     Abandoned,
+    /// Its shards go over to the other one, one after the other, while a server works on both.
+    Crossing,
+    /// It takes the shards of the other one.
+    Receiving,
 }
 
 /// A mark and the revision of its entry; zero if there never was one.
@@ -115,6 +125,23 @@ pub enum Barred {
         /// Where from.
         from: String,
     },
+    /// Some of its shards are elsewhere by now.
+    #[error(
+        "this store was being moved to {to} while a server ran on it: set `store.moving_to` to that one, and the server \
+         continues the move"
+    )]
+    Crossing {
+        /// Where to.
+        to: String,
+    },
+    /// Some of the shards of another store are here by now.
+    #[error(
+        "{from} is being moved into this store while a server runs on it: start the server on {from}, it continues the move"
+    )]
+    Receiving {
+        /// Where from.
+        from: String,
+    },
     /// What was noted cannot be read.
     #[error("this store has a note of a move that this version cannot read ({0}): use the version that began it")]
     Unreadable(String),
@@ -158,5 +185,7 @@ fn verdict(noted: &Noted) -> Result<bool, Barred> {
         Part::Left => Err(Barred::Left { to: other, at: Timestamp::from_millis(mark.at) }),
         Part::Emptying | Part::Arriving => Err(Barred::Arriving { from: other }),
         Part::Abandoned => Err(Barred::Abandoned { from: other }),
+        Part::Crossing => Err(Barred::Crossing { to: other }),
+        Part::Receiving => Err(Barred::Receiving { from: other }),
     }
 }

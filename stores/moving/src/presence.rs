@@ -5,11 +5,12 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
+use punctual_core::Millis;
 use punctual_core::store::{Beat, Claim, Fence, Incarnation, Present, Roll, ShardId, StoreError, Tenure};
-use punctual_core::{Millis, Name};
 
 use crate::Side;
 use crate::error::MoveError;
+use crate::marks::{self, Mark, Noted, Unread};
 use crate::patience::Patience;
 use crate::reading::Held;
 
@@ -22,7 +23,7 @@ const LONGEST: Duration = Duration::from_secs(20);
 /// How often shards are claimed again that somebody claims at the same time.
 const TRIES: usize = 5;
 
-/// A mover on the roll of one of the stores. It leaves when it is dropped.
+/// A mover on the roll of one of the stores.
 pub(crate) struct Guest<'a> {
     pub side: Side<'a>,
     pub who: Incarnation,
@@ -31,14 +32,14 @@ pub(crate) struct Guest<'a> {
 
 impl<'a> Guest<'a> {
     /// Enters the roll, when nobody else is there. One that was killed is there until its lease is over; one that renews its lease is running.
-    pub fn enter(side: Side<'a>, name: &str, number: u64, patience: Patience) -> Result<(Guest<'a>, Roll), MoveError> {
-        let guest = Guest { side, who: Incarnation { node: Name::stored(name), number }, patience };
+    pub fn enter(side: Side<'a>, who: Incarnation, patience: Patience) -> Result<(Guest<'a>, Roll), MoveError> {
+        let guest = Guest { side, who, patience };
         let (begun, mut seen): (Instant, Option<Present>) = (Instant::now(), None);
         loop {
             let roll = guest.beat().map_err(MoveError::of(side.name))?;
             let Some(other) = guest.other(&roll) else { return Ok((guest, roll)) };
             // The number was drawn by this very mover.
-            if other.who.number == number {
+            if other.who.number == guest.who.number {
                 return Err(MoveError::SameStore(side.name.to_owned()));
             }
             let is_running = seen.as_ref().is_some_and(|seen| seen.who == other.who && seen.until < other.until);
@@ -87,16 +88,44 @@ impl<'a> Guest<'a> {
 
     /// A shard that was claimed.
     pub fn held(&self, shard: ShardId, tenure: Tenure) -> Held<'a> {
-        Held { store: self.side.store, shard, tenure }
+        Held { store: self.side.store, shard, tenure: Some(tenure) }
     }
 
     /// Says that the mover is there.
-    fn beat(&self) -> Result<Roll, StoreError> {
+    pub fn beat(&self) -> Result<Roll, StoreError> {
         self.patience.retry(|| self.side.store.beat(&self.word(LEASE.into())))
+    }
+
+    /// Says that the mover is gone. If it is not heard, the lease ends by itself.
+    pub fn leave(&self) {
+        _ = self.side.store.beat(&self.word(Millis::ZERO));
     }
 
     fn word(&self, lease: Millis) -> Beat {
         Beat { who: self.who.clone(), address: String::new(), lease }
+    }
+
+    /// Reads what the store notes of a move.
+    pub fn read_mark(&self) -> Result<Noted, MoveError> {
+        self.patiently(|| marks::read(self.side.store))
+    }
+
+    /// Notes something of a move, if nobody has noted anything else since.
+    pub fn write_mark(&self, seen: &Noted, mark: Option<&Mark>) -> Result<Noted, MoveError> {
+        let written = self.patiently(|| marks::write(self.side.store, seen, mark))?;
+        written.ok_or_else(|| MoveError::Overtaken { place: self.side.name.to_owned() })
+    }
+
+    fn patiently<T>(&self, mut attempt: impl FnMut() -> Result<T, Unread>) -> Result<T, MoveError> {
+        let place = self.side.name;
+        let mut waiting = self.patience.begin();
+        loop {
+            match attempt() {
+                Ok(answer) => return Ok(answer),
+                Err(Unread::Store(error)) => waiting.bear(error).map_err(MoveError::of(place))?,
+                Err(Unread::Unreadable(why)) => return Err(MoveError::Unreadable { place: place.to_owned(), why }),
+            }
+        }
     }
 
     /// Beats in a thread until the end that comes back is dropped.
@@ -111,13 +140,6 @@ impl<'a> Guest<'a> {
             // Whether the shards are still ours is said by the fences; this is only about being seen.
             _ = self.side.store.beat(&self.word(LEASE.into()));
         }
-    }
-}
-
-impl Drop for Guest<'_> {
-    fn drop(&mut self) {
-        // If it is not heard, the lease ends by itself.
-        _ = self.side.store.beat(&self.word(Millis::ZERO));
     }
 }
 

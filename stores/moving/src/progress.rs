@@ -51,14 +51,14 @@ impl<'a> Counting<'a> {
         self.tell();
     }
 
-    pub fn copied(&self, rows: u64, bytes: u64) {
-        self.copied.fetch_add(rows, Ordering::Relaxed);
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    pub fn copied(&self, rows: usize, bytes: usize) {
+        self.copied.fetch_add(rows as u64, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         self.tell();
     }
 
-    pub fn verified(&self, rows: u64) {
-        self.verified.fetch_add(rows, Ordering::Relaxed);
+    pub fn verified(&self, rows: usize) {
+        self.verified.fetch_add(rows as u64, Ordering::Relaxed);
         self.tell();
     }
 

@@ -1,10 +1,14 @@
-//! Reading all rows of a shard, page by page in time order, table after table.
+//! Reading the rows of a shard, page by page in time order, table after table.
 //!
 //! A scan leaves out rows without a time. No shard ever writes one: what sleeps for good stands at the last instant.
+
+use std::sync::mpsc::sync_channel;
+use std::thread;
 
 use punctual_core::Timestamp;
 use punctual_core::store::{Bodies, Found, Position, Row, Scan, ShardId, Store, StoreError, Table, Tenure, Want};
 
+use crate::error::MoveError;
 use crate::patience::Patience;
 use crate::sum::weight;
 
@@ -13,18 +17,22 @@ const PAGE_BYTES: usize = 1 << 20;
 /// How many rows a page has at most, and the first one. How large bodies are is known when they have come.
 const MOST: usize = 512;
 
-/// A shard that is held in one of the stores.
+/// A shard in one of the stores.
 #[derive(Clone, Copy)]
 pub(crate) struct Held<'a> {
     pub store: &'a dyn Store,
     pub shard: ShardId,
-    pub tenure: Tenure,
+    /// How the mover holds it; nothing if it only looks.
+    pub tenure: Option<Tenure>,
 }
 
 impl Held<'_> {
-    /// Reads as the shard's owner: if somebody else has it by now, that is an error.
+    /// Reads. If the shard is held and somebody else has it by now, that is an error.
     pub fn read(&self, want: Want<'_>) -> Result<Found, StoreError> {
-        let mut found = self.store.read(self.shard, self.tenure, &[want])?;
+        let mut found = match self.tenure {
+            Some(tenure) => self.store.read(self.shard, tenure, &[want])?,
+            None => self.store.look(&[(self.shard, want)])?,
+        };
         Ok(found.pop().expect("a store answers each want"))
     }
 }
@@ -39,8 +47,8 @@ pub(crate) struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    pub fn new(held: Held<'a>, patience: Patience) -> Reading<'a> {
-        Reading { held, patience, tables: Table::ALL.iter(), next: None, limit: MOST / 4 }
+    pub fn new(held: Held<'a>, patience: Patience, tables: &'static [Table]) -> Reading<'a> {
+        Reading { held, patience, tables: tables.iter(), next: None, limit: MOST / 4 }
     }
 
     fn page(&mut self, table: Table, from: Position) -> Result<Vec<Row>, StoreError> {
@@ -54,6 +62,35 @@ impl<'a> Reading<'a> {
         }
         Ok(page.rows)
     }
+}
+
+/// How many pages are read ahead while one is worked on.
+const AHEAD: usize = 3;
+
+/// Gives all rows to somebody who writes them; reading and writing go on side by side. What the store of this name says
+/// when it cannot be read comes back.
+pub(crate) fn carry(
+    reading: Reading<'_>,
+    place: &str,
+    mut take: impl FnMut(Vec<Row>) -> Result<(), MoveError>,
+) -> Result<(), MoveError> {
+    let (sender, pages) = sync_channel(AHEAD);
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            for page in reading {
+                let is_last = page.is_err();
+                // Who does not listen any more has failed, and says so.
+                if sender.send(page).is_err() || is_last {
+                    return;
+                }
+            }
+        });
+        // The receiver goes with this closure: if writing fails, the reader finds nobody to send to.
+        for page in pages {
+            take(page.map_err(MoveError::of(place))?)?;
+        }
+        Ok(())
+    })
 }
 
 impl Iterator for Reading<'_> {

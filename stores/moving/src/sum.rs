@@ -4,7 +4,7 @@
 //! and with all likelihood only then. They find what went wrong, not what somebody forged.
 
 use std::fmt;
-use std::ops::AddAssign;
+use std::ops::{AddAssign, SubAssign};
 
 use punctual_core::store::{Row, Table};
 use serde::{Serialize, Serializer};
@@ -27,6 +27,14 @@ impl AddAssign for Sum {
         self.rows += other.rows;
         self.bytes += other.bytes;
         self.checksum = self.checksum.wrapping_add(other.checksum);
+    }
+}
+
+impl SubAssign for Sum {
+    fn sub_assign(&mut self, other: Sum) {
+        self.rows -= other.rows;
+        self.bytes -= other.bytes;
+        self.checksum = self.checksum.wrapping_sub(other.checksum);
     }
 }
 
@@ -91,9 +99,19 @@ pub(crate) struct Summing {
 
 impl Summing {
     pub fn add(&mut self, row: &Row) {
+        let sum = self.of(row);
+        *self.sums.of_mut(row.table) += sum;
+    }
+
+    /// Takes a row off that was added.
+    pub fn take_off(&mut self, row: &Row) {
+        let sum = self.of(row);
+        *self.sums.of_mut(row.table) -= sum;
+    }
+
+    fn of(&mut self, row: &Row) -> Sum {
         self.lay_out(row);
-        let hashed = Sum { rows: 1, bytes: weight(row) as u64, checksum: xxh3_128(&self.laid_out) };
-        *self.sums.of_mut(row.table) += hashed;
+        Sum { rows: 1, bytes: weight(row) as u64, checksum: xxh3_128(&self.laid_out) }
     }
 
     pub fn sums(&self) -> Sums {

@@ -5,7 +5,7 @@
 
 use punctual_core::Timestamp;
 use punctual_core::store::{
-    Batch, Bodies, Change, Look, Position, Refusal, Row, Scan, ScanBack, StoreError, Table, Tally, Terms, Want,
+    Batch, Bodies, Change, Position, Refusal, Row, Scan, ScanBack, StoreError, Table, Tally, Tenure, Terms, Want,
 };
 
 use crate::error::MoveError;
@@ -34,16 +34,27 @@ impl<'a> Writing<'a> {
         Writing { guest, held, rows: Vec::new(), bytes: 0, most_bytes, most_changes }
     }
 
-    /// The last position of each table: what is before it is there, since rows come in their order.
+    /// How the shard is held now. It is claimed anew when an answer was lost.
+    pub fn tenure(&self) -> Tenure {
+        self.held.tenure.expect("what is written is held")
+    }
+
+    /// The last position of each table: what is before it is there, if rows come in their order.
     pub fn arrived(&self) -> Result<Vec<Option<Position>>, StoreError> {
         Table::ALL.into_iter().map(|table| self.last(table)).collect()
     }
 
     fn last(&self, table: Table) -> Result<Option<Position>, StoreError> {
-        let before = Position { at: Timestamp::NEVER, seq: u64::MAX >> 1 };
-        let back = ScanBack { table, before, from: Timestamp::ZERO, topic: None, limit: 1, bodies: Bodies::Without };
-        let page = self.guest.patience.retry(|| self.held.read(Want::ScanBack(&back)))?.span();
-        Ok(page.rows.first().map(Row::position))
+        let before = Position::start_of(Timestamp::NEVER);
+        let mut back =
+            ScanBack { table, before, from: Timestamp::ZERO, topic: None, limit: 1, bodies: Bodies::Without };
+        loop {
+            let page = self.guest.patience.retry(|| self.held.read(Want::ScanBack(&back)))?.span();
+            match (page.rows.first(), page.next) {
+                (None, Some(next)) => back.before = next,
+                (last, _) => return Ok(last.map(Row::position)),
+            }
+        }
     }
 
     /// Takes a row that is not there, and writes when enough have come.
@@ -57,10 +68,18 @@ impl<'a> Writing<'a> {
     pub fn flush(&mut self) -> Result<(), MoveError> {
         let rows = std::mem::take(&mut self.rows);
         self.bytes = 0;
-        let Some(last) = rows.last().map(|row| (row.table, row.position())) else { return Ok(()) };
+        let Some(last) = rows.last() else { return Ok(()) };
         let changes = || rows.iter().cloned().map(|row| Change::Insert { row, replaces: None }).collect();
-        let is_there = |writing: &Writing<'_>| Ok(writing.last(last.0)?.is_some_and(|there| there >= last.1));
-        self.commit(changes, Vec::new, is_there)
+        self.commit(changes, Vec::new, |held| has(held, last))
+    }
+
+    /// Deletes rows that are there.
+    pub fn remove(&mut self, rows: &[Row]) -> Result<(), MoveError> {
+        for rows in rows.chunks(self.most_changes) {
+            let changes = || rows.iter().map(|row| Change::Remove { place: row.place() }).collect();
+            self.commit(changes, Vec::new, |held| Ok(!has(held, &rows[0])?))?;
+        }
+        Ok(())
     }
 
     /// Deletes all rows, and takes back all counts.
@@ -71,40 +90,27 @@ impl<'a> Writing<'a> {
         self.count(&[])
     }
 
-    fn clear_table(&mut self, table: Table) -> Result<(), MoveError> {
-        let place = self.guest.side.name;
+    /// Deletes all rows of a table.
+    pub fn clear_table(&mut self, table: Table) -> Result<(), MoveError> {
+        let mut scan = first(table, Position::START, self.most_changes);
         loop {
-            let scan = Scan {
-                table,
-                from: Position::START,
-                until: Timestamp::NEVER,
-                topic: None,
-                limit: self.most_changes,
-                bodies: Bodies::Without,
-            };
-            let page =
-                self.guest.patience.retry(|| self.held.read(Want::Scan(&scan))).map_err(MoveError::of(place))?.span();
-            let Some(first) = page.rows.first() else { return Ok(()) };
-            let changes = || page.rows.iter().map(|row| Change::Remove { place: row.place() }).collect();
-            let is_there = |writing: &Writing<'_>| {
-                let store = writing.held.store;
-                let found = store.scan(writing.held.shard, &Scan { limit: 1, ..scan.clone() })?;
-                Ok(found.rows.first().map(Row::position) != Some(first.position()))
-            };
-            self.commit(changes, Vec::new, is_there)?;
+            let page = self.guest.patience.retry(|| self.held.read(Want::Scan(&scan)));
+            let page = page.map_err(MoveError::of(self.guest.side.name))?.span();
+            self.remove(&page.rows)?;
+            match page.next {
+                Some(next) => scan.from = next,
+                None => return Ok(()),
+            }
         }
     }
 
     /// Makes the counts what they should be.
     pub fn count(&mut self, wanted: &[(Tally, i64)]) -> Result<(), MoveError> {
-        let place = self.guest.side.name;
-        let retry =
-            |held: Held<'_>| self.guest.patience.retry(|| held.read(Want::Tallies)).map_err(MoveError::of(place));
-        let there = retry(self.held)?.tallies();
-        let missing = difference(wanted, &there);
-        for some in missing.chunks(self.most_changes) {
-            let is_there = |writing: &Writing<'_>| {
-                let now = writing.held.read(Want::Tallies)?.tallies();
+        let there = self.guest.patience.retry(|| self.held.read(Want::Tallies));
+        let there = there.map_err(MoveError::of(self.guest.side.name))?.tallies();
+        for some in difference(wanted, &there).chunks(self.most_changes) {
+            let is_there = |held: Held<'_>| {
+                let now = held.read(Want::Tallies)?.tallies();
                 Ok(some.iter().all(|(tally, _)| count_of(&now, tally) == count_of(wanted, tally)))
             };
             self.commit(Vec::new, || some.to_vec(), is_there)?;
@@ -117,31 +123,47 @@ impl<'a> Writing<'a> {
         &mut self,
         changes: impl Fn() -> Vec<Change>,
         tallies: impl Fn() -> Vec<(Tally, i64)>,
-        is_there: impl Fn(&Writing<'_>) -> Result<bool, StoreError>,
+        is_there: impl Fn(Held<'_>) -> Result<bool, StoreError>,
     ) -> Result<(), MoveError> {
-        let guest = self.guest;
-        let trouble = MoveError::of(guest.side.name);
+        let (guest, place) = (self.guest, self.guest.side.name);
         let mut waiting = guest.patience.begin();
         loop {
-            let Held { store, shard, tenure } = self.held;
-            let serial = tenure.serial + 1;
-            let batch = Batch { shard, fence: tenure.fence, serial, changes: changes(), tallies: tallies() };
+            let Held { store, shard, .. } = self.held;
+            let Tenure { fence, serial } = self.tenure();
+            let batch = Batch { shard, fence, serial: serial + 1, changes: changes(), tallies: tallies() };
             match store.commit(vec![batch]).map(|mut answers| answers.pop()) {
                 Ok(Some(Ok(()))) => {
-                    self.held.tenure.serial = serial;
+                    self.held.tenure = Some(Tenure { fence, serial: serial + 1 });
                     return Ok(());
                 }
                 Ok(Some(Err(refusal @ Refusal::Lost { .. }))) => {
                     let error = StoreError::Unavailable(refusal.to_string());
-                    return Err(MoveError::Store { place: guest.side.name.to_owned(), error });
+                    return Err(MoveError::Store { place: place.to_owned(), error });
                 }
-                Ok(_) => return Err(MoveError::Overtaken { place: guest.side.name.to_owned() }),
-                Err(error) => waiting.bear(error).map_err(&trouble)?,
+                Ok(_) => return Err(MoveError::Overtaken { place: place.to_owned() }),
+                Err(error) => waiting.bear(error).map_err(MoveError::of(place))?,
             }
-            self.held.tenure = guest.claim(&[shard])?[0];
-            if guest.patience.retry(|| is_there(self)).map_err(&trouble)? {
+            self.held.tenure = Some(guest.claim(&[shard])?[0]);
+            if guest.patience.retry(|| is_there(self.held)).map_err(MoveError::of(place))? {
                 return Ok(());
             }
+        }
+    }
+}
+
+/// The first rows of a table from a position on.
+fn first(table: Table, from: Position, limit: usize) -> Scan {
+    Scan { table, from, until: Timestamp::NEVER, topic: None, limit, bodies: Bodies::Without }
+}
+
+/// Whether a row stands where it should.
+fn has(held: Held<'_>, row: &Row) -> Result<bool, StoreError> {
+    let mut scan = first(row.table, row.position(), 1);
+    loop {
+        let page = held.read(Want::Scan(&scan))?.span();
+        match (page.rows.first(), page.next) {
+            (None, Some(next)) => scan.from = next,
+            (there, _) => return Ok(there.is_some_and(|there| there.position() == row.position())),
         }
     }
 }

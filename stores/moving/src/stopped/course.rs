@@ -37,6 +37,8 @@ impl Standing<'_> {
                 Err(self.not_whole("a move into it, from", ", is not finished"))
             }
             (Some(Part::Abandoned), _) => Err(self.not_whole("it is only a copy of", "")),
+            (Some(Part::Crossing), _) => Err(self.not_whole("a server that is running moves it to", "")),
+            (Some(Part::Receiving), _) => Err(self.not_whole("a server that is running moves into it what is in", "")),
             (Some(Part::Leaving), Some(Part::Emptying | Part::Arriving)) if is_same && !afresh => self.resume(),
             (Some(Part::Leaving | Part::Arrived) | None, target) => self.begin(target, afresh),
         }
@@ -52,6 +54,11 @@ impl Standing<'_> {
         let what = match target {
             // Whether it is empty is seen by looking.
             None | Some(Part::Arrived | Part::Leaving) => return Ok(Course::Begin { empties: false }),
+            // A part of what counts is there.
+            Some(Part::Crossing | Part::Receiving) => {
+                let why = format!("a server that is running has shards in it and in {other}");
+                return Err(MoveError::NotWhole { place: self.to.to_owned(), why });
+            }
             Some(_) if afresh => return Ok(Course::Begin { empties: true }),
             Some(Part::Left) => format!("what was moved away from there to {other}"),
             Some(Part::Abandoned) => format!("a copy of {other}, from a move that was taken back"),

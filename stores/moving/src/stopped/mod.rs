@@ -14,12 +14,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use punctual_core::Timestamp;
-use punctual_core::store::{Bodies, Found, Position, Roll, Scan, ShardId, Table, TallyKind, Tenure, Want};
+use punctual_core::Name;
+use punctual_core::store::{Incarnation, Roll, ShardId, TallyKind, Tenure, Want};
 
 use crate::copying::Copying;
+use crate::emptiness::LOOKED;
 use crate::error::MoveError;
-use crate::marks::{self, Mark, Noted, Part, Unread};
+use crate::marks::{Mark, Noted, Part};
 use crate::patience::Patience;
 use crate::presence::Guest;
 use crate::progress::{Counting, Progress};
@@ -32,9 +33,6 @@ use course::{Course, Standing};
 /// The names under which a mover is on the rolls. They differ, so that it is noticed if both are one store.
 const OUT: &str = "moving-out";
 const IN: &str = "moving-in";
-
-/// How many shards are looked at in one read.
-const LOOKED: usize = 64;
 
 /// A store that is to be moved into another one, while no server works on either.
 #[derive(Clone, Copy)]
@@ -72,13 +70,13 @@ impl<'a> Move<'a> {
     /// No server may work on either.
     pub fn undo(&self) -> Result<(), MoveError> {
         let present = Present::enter(self)?;
-        let (source, target) = (read(&present.source)?, read(&present.target)?);
+        let (source, target) = (present.source.read_mark()?, present.target.read_mark()?);
         match (&source.mark, &target.mark) {
             (Some(left), Some(there)) if left.part == Part::Left && left.id == there.id => {
                 let abandoned = Mark { part: Part::Abandoned, ..there.clone() };
                 // The target first: between the two nobody is in charge, and never both are.
-                write(&present.target, &target, Some(&abandoned))?;
-                write(&present.source, &source, None)?;
+                present.target.write_mark(&target, Some(&abandoned))?;
+                present.source.write_mark(&source, None)?;
                 Ok(())
             }
             _ => {
@@ -118,8 +116,9 @@ impl<'a> Present<'a> {
     fn enter(plan: &Move<'a>) -> Result<Present<'a>, MoveError> {
         let number = getrandom::u64().map_err(|error| MoveError::Chance(error.to_string()))?;
         let patience = Patience(plan.patience);
-        let (source, roll) = Guest::enter(plan.from, OUT, number, patience)?;
-        let (target, target_roll) = Guest::enter(plan.to, IN, number, patience)?;
+        let life = |name| Incarnation { node: Name::stored(name), number };
+        let (source, roll) = Guest::enter(plan.from, life(OUT), patience)?;
+        let (target, target_roll) = Guest::enter(plan.to, life(IN), patience)?;
         let of = |roll: &Roll| roll.shards.iter().map(|held| held.shard).collect::<BTreeSet<ShardId>>();
         let (shards, there) = (of(&roll), of(&target_roll));
         let target_shards = shards.union(&there).copied().collect();
@@ -134,9 +133,9 @@ impl<'a> Present<'a> {
         let entries = entries::copy(&self.source, &self.roll, &self.target)?;
         let Begun { id, resumed, source, target, .. } = begun;
         if is_in(&source, Part::Leaving) {
-            write(&self.source, &source, Some(&self.mark(&id, Part::Left)))?;
+            self.source.write_mark(&source, Some(&self.mark(&id, Part::Left)))?;
         }
-        write(&self.target, &target, Some(&self.mark(&id, Part::Arrived)))?;
+        self.target.write_mark(&target, Some(&self.mark(&id, Part::Arrived)))?;
         let mut total = Sum::default();
         shards.iter().for_each(|shard| total += shard.tables.total());
         let copied = shards.iter().map(|shard| shard.copied).sum();
@@ -146,7 +145,7 @@ impl<'a> Present<'a> {
 
     /// Marks and claims both stores, if that is what their marks allow.
     fn begin(&self) -> Result<Begun, MoveError> {
-        let (mut source, mut target) = (read(&self.source)?, read(&self.target)?);
+        let (mut source, mut target) = (self.source.read_mark()?, self.target.read_mark()?);
         let standing = Standing {
             from: self.plan.from.name,
             source: source.mark.as_ref(),
@@ -161,14 +160,14 @@ impl<'a> Present<'a> {
         };
         if !resumed {
             if !empties {
-                self.check_empty()?;
+                self.target.check_empty(&self.target_shards)?;
             }
-            source = write(&self.source, &source, Some(&self.mark(&id, Part::Leaving)))?;
+            source = self.source.write_mark(&source, Some(&self.mark(&id, Part::Leaving)))?;
         }
         let held = claim(&self.source, &self.shards)?;
         if !resumed {
             let part = if empties { Part::Emptying } else { Part::Arriving };
-            target = write(&self.target, &target, Some(&self.mark(&id, part)))?;
+            target = self.target.write_mark(&target, Some(&self.mark(&id, part)))?;
         }
         let there = claim(&self.target, &self.target_shards)?;
         Ok(Begun { id, resumed, source, held, target, there })
@@ -177,36 +176,13 @@ impl<'a> Present<'a> {
     /// What one of the stores notes.
     fn mark(&self, id: &str, part: Part) -> Mark {
         let other = if matches!(part, Part::Leaving | Part::Left) { self.plan.to } else { self.plan.from };
-        Mark { id: id.to_owned(), part, other: other.name.to_owned(), at: self.roll.now().as_millis() }
-    }
-
-    /// Whether nothing is in the target.
-    fn check_empty(&self) -> Result<(), MoveError> {
-        let first = |table| Scan {
-            table,
-            from: Position::START,
-            until: Timestamp::NEVER,
-            topic: None,
-            limit: 1,
-            bodies: Bodies::Without,
-        };
-        let scans = Table::ALL.map(first);
-        let wants: Vec<Want<'_>> = scans.iter().map(Want::Scan).chain([Want::Tallies]).collect();
-        for shards in self.target_shards.chunks(LOOKED) {
-            let wanted: Vec<(ShardId, Want<'_>)> =
-                shards.iter().flat_map(|shard| wants.iter().map(|want| (*shard, *want))).collect();
-            let found = self.target.patience.retry(|| self.target.side.store.look(&wanted));
-            let found = found.map_err(MoveError::of(self.target.side.name))?;
-            for ((shard, _), found) in wanted.into_iter().zip(found) {
-                let what = match found {
-                    Found::Span(page) if !page.rows.is_empty() => "rows",
-                    Found::Tallies(tallies) if !tallies.is_empty() => "counts",
-                    _ => continue,
-                };
-                return Err(MoveError::NotEmpty { place: self.target.side.name.to_owned(), shard, what });
-            }
+        Mark {
+            id: id.to_owned(),
+            part,
+            other: other.name.to_owned(),
+            at: self.roll.now().as_millis(),
+            crossed: Vec::new(),
         }
-        Ok(())
     }
 
     /// Deletes leftovers, if it is noted that there are some.
@@ -218,9 +194,9 @@ impl<'a> Present<'a> {
             let mut writing = Writing::new(&self.target, self.target.held(*shard, *tenure));
             writing.clear()?;
             // What is written next comes after what was deleted.
-            *tenure = writing.held.tenure;
+            *tenure = writing.tenure();
         }
-        begun.target = write(&self.target, &begun.target, Some(&self.mark(&begun.id, Part::Arriving)))?;
+        begun.target = self.target.write_mark(&begun.target, Some(&self.mark(&begun.id, Part::Arriving)))?;
         Ok(())
     }
 
@@ -273,6 +249,13 @@ impl<'a> Present<'a> {
     }
 }
 
+impl Drop for Present<'_> {
+    fn drop(&mut self) {
+        self.source.leave();
+        self.target.leave();
+    }
+}
+
 fn is_in(noted: &Noted, part: Part) -> bool {
     noted.mark.as_ref().is_some_and(|mark| mark.part == part)
 }
@@ -284,27 +267,4 @@ fn new_id() -> Result<String, MoveError> {
 
 fn claim(guest: &Guest<'_>, shards: &[ShardId]) -> Result<Tenures, MoveError> {
     Ok(shards.iter().copied().zip(guest.claim(shards)?).collect())
-}
-
-/// Reads what one of the stores notes.
-fn read(guest: &Guest<'_>) -> Result<Noted, MoveError> {
-    patiently(guest, || marks::read(guest.side.store))
-}
-
-/// Notes something in one of the stores, if nobody has noted anything else since.
-fn write(guest: &Guest<'_>, seen: &Noted, mark: Option<&Mark>) -> Result<Noted, MoveError> {
-    let written = patiently(guest, || marks::write(guest.side.store, seen, mark))?;
-    written.ok_or_else(|| MoveError::Overtaken { place: guest.side.name.to_owned() })
-}
-
-fn patiently<T>(guest: &Guest<'_>, mut attempt: impl FnMut() -> Result<T, Unread>) -> Result<T, MoveError> {
-    let place = guest.side.name;
-    let mut waiting = guest.patience.begin();
-    loop {
-        match attempt() {
-            Ok(answer) => return Ok(answer),
-            Err(Unread::Store(error)) => waiting.bear(error).map_err(MoveError::of(place))?,
-            Err(Unread::Unreadable(why)) => return Err(MoveError::Unreadable { place: place.to_owned(), why }),
-        }
-    }
 }

@@ -18,6 +18,17 @@ impl Life {
         Arc::new(Life(AtomicI64::new(calls)))
     }
 
+    /// From now on it lasts for so many calls.
+    pub fn spend(&self, calls: i64) {
+        self.0.store(calls, Ordering::SeqCst);
+    }
+
+    /// It does not end any more, unless it is over.
+    pub fn spare(&self) -> bool {
+        let endless = |left| (left >= 0).then_some(i64::MAX / 2);
+        self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, endless).is_ok()
+    }
+
     pub fn is_over(&self) -> bool {
         self.0.load(Ordering::SeqCst) < 0
     }
@@ -32,12 +43,14 @@ pub struct Line {
     /// How many of a hundred calls get lost, before or after their effect.
     pub loss: u64,
     pub chance: Mutex<Chance>,
+    /// Few by default, so that there are many batches.
+    pub batch_changes: usize,
 }
 
 impl Line {
     pub fn new(store: &Arc<MemoryStore>, life: &Arc<Life>) -> Line {
         let chance = Mutex::new(Chance::new(7));
-        Line { store: Arc::clone(store), life: Arc::clone(life), last_counts: false, loss: 0, chance }
+        Line { store: Arc::clone(store), life: Arc::clone(life), last_counts: false, loss: 0, chance, batch_changes: 5 }
     }
 
     fn call<T>(&self, call: impl FnOnce(&MemoryStore) -> Result<T, StoreError>) -> Result<T, StoreError> {
@@ -94,8 +107,7 @@ impl Store for Line {
         self.call(|store| store.commit(batches))
     }
 
-    /// Short batches, so that there are many.
     fn terms(&self) -> Terms {
-        Terms { batch_bytes: 10_000, batch_changes: 5, lanes: 2 }
+        Terms { batch_bytes: 2_000 * self.batch_changes, batch_changes: self.batch_changes, lanes: 2 }
     }
 }
