@@ -37,6 +37,9 @@ impl World {
         if self.draining {
             return;
         }
+        if self.sabotage == Some(Sabotage::DeeperLoss) {
+            self.auditor.hold();
+        }
         let shards: Vec<ShardId> = (0..self.profile.shards).map(ShardId).collect();
         let serial = |world: &World, shard: ShardId| world.store.memory().tenure(shard).serial;
         let before: Vec<u64> = shards.iter().map(|shard| serial(self, *shard)).collect();

@@ -60,6 +60,8 @@ pub enum Sabotage {
     CommitsTwice,
     /// The store goes back to an older state and does not look whether commits are missing.
     UnnoticedLoss,
+    /// The store goes back further than to where its copy was.
+    DeeperLoss,
     /// Nodes that hear of commits that are missing tell nobody.
     SilentLoss,
     /// Fences count from the last one that the store knows, whatever the time.

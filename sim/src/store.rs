@@ -3,11 +3,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard};
 
 use punctual_core::store::{
     Batch, Beat, Change, Claim, Entry, Fence, Find, Found, Hardship, Incarnation, Look, Outdated, Page, Position,
     Refusal, Roll, Room, Row, Scan, ShardId, Store, StoreError, Table, Tenure, Want,
 };
+use punctual_core::{Fetched, Needs};
 use punctual_memory::MemoryStore;
 
 use crate::Sabotage;
@@ -24,8 +26,10 @@ pub struct FaultyStore {
     reads_left: AtomicU64,
     /// How often a page stopped early.
     stops: AtomicU64,
-    /// Whether reads look at rows only, since the fence is looked at when they end.
-    rows_only: AtomicBool,
+    /// What the read that is under way has found, if it does not look at the fence yet.
+    record: Mutex<Option<Vec<Found>>>,
+    /// What the next read has found before, by want.
+    early: Mutex<Vec<Option<Found>>>,
     /// After so many commits of new tasks one is said to be durable and is not.
     forget_after: AtomicU64,
     forgot: AtomicBool,
@@ -45,7 +49,8 @@ impl FaultyStore {
             sabotage,
             reads_left: AtomicU64::new(u64::MAX),
             stops: AtomicU64::new(0),
-            rows_only: AtomicBool::new(false),
+            record: Mutex::default(),
+            early: Mutex::default(),
             forget_after: AtomicU64::new(forget_after),
             forgot: AtomicBool::new(false),
         }
@@ -61,13 +66,25 @@ impl FaultyStore {
         self.reads_left.store(reads, Ordering::Relaxed);
     }
 
-    /// Reads rows as a store does that looks at the fence later: whoever does so has to read once more, and be it
-    /// nothing, before it believes them.
-    pub fn read_rows<T>(&self, read: impl FnOnce(&dyn Store) -> T) -> T {
-        self.rows_only.store(true, Ordering::Relaxed);
-        let rows = read(self);
-        self.rows_only.store(false, Ordering::Relaxed);
-        rows
+    /// Begins a read: the rows are looked at, and the fence is not, which the store does after them. What was found, by
+    /// want.
+    pub fn begin_read(&self, shard: ShardId, tenure: Tenure, needs: &Needs) -> Result<Vec<Found>, StoreError> {
+        *lock(&self.record) = Some(Vec::new());
+        let read = needs.clone().read(self, shard, tenure);
+        let found = lock(&self.record).take().unwrap_or_default();
+        read.map(|_| found)
+    }
+
+    /// Ends a read of which some was found before.
+    pub fn end_read(
+        &self,
+        shard: ShardId,
+        tenure: Tenure,
+        needs: Needs,
+        early: Vec<Option<Found>>,
+    ) -> Result<Fetched, StoreError> {
+        *lock(&self.early) = early;
+        needs.read(self, shard, tenure)
     }
 
     /// How often a page has stopped early.
@@ -109,7 +126,7 @@ impl FaultyStore {
         if self.lies(Sabotage::UnnoticedLoss) {
             tenure.serial = tenure.serial.min(self.memory.tenure(shard).serial);
         }
-        if self.rows_only.load(Ordering::Relaxed) || self.lies(Sabotage::UnfencedReads) {
+        if self.lies(Sabotage::UnfencedReads) {
             return Ok(());
         }
         self.memory.read(shard, tenure, &[]).map(drop)
@@ -173,6 +190,10 @@ impl FaultyStore {
     }
 }
 
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().expect("a run has one thread")
+}
+
 /// What was found, as if there were nothing after it.
 fn ended(found: Found) -> Found {
     match found {
@@ -213,9 +234,17 @@ impl Store for FaultyStore {
     }
 
     fn read(&self, shard: ShardId, tenure: Tenure, wants: &[Want<'_>]) -> Result<Vec<Found>, StoreError> {
+        let mut early = std::mem::take(&mut *lock(&self.early)).into_iter();
         self.count_read()?;
-        let found = wants.iter().map(|want| self.find(shard, *want)).collect::<Result<_, _>>()?;
-        self.check_tenure(shard, tenure)?;
+        let mut find = |want: &Want<'_>| match early.next().flatten() {
+            Some(found) => Ok(found),
+            None => self.find(shard, *want),
+        };
+        let found: Vec<Found> = wants.iter().map(&mut find).collect::<Result<_, _>>()?;
+        match &mut *lock(&self.record) {
+            Some(record) => record.clone_from(&found),
+            None => self.check_tenure(shard, tenure)?,
+        }
         Ok(found)
     }
 

@@ -147,6 +147,18 @@ fn a_store_that_goes_back_as_if_nothing_were_missing_is_noticed() {
 }
 
 #[test]
+fn a_store_that_loses_more_than_the_last_moments_is_noticed() {
+    let promises = [
+        Promise::NothingIsLost,
+        Promise::CertainAnswers,
+        Promise::SameIdIsOneTask,
+        Promise::OneHolder,
+        Promise::BooksAgree,
+    ];
+    is_noticed_in(of_many_owners(), 5, Sabotage::DeeperLoss, &promises);
+}
+
+#[test]
 fn a_loss_that_nobody_is_told_of_is_noticed() {
     is_noticed_in(of_many_owners(), 5, Sabotage::SilentLoss, &[Promise::NothingIsLost]);
 }

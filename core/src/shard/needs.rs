@@ -9,7 +9,7 @@ use crate::store::{Bodies, Find, Key, Page, Position, Row, Scan, ShardId, Store,
 use crate::time::Timestamp;
 
 /// Rows to read before the step can go on.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Needs {
     pub(super) keys: Vec<Key>,
     pub(super) keys_with_bodies: Vec<Key>,

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use punctual_chance::Chance;
-use punctual_core::store::{Fence, ShardId, Store, StoreError, Tenure};
-use punctual_core::{Board, Command, Fetched, Needs, Output, Reply, Request, Timestamp};
+use punctual_core::store::{Fence, Found, ShardId, StoreError};
+use punctual_core::{Board, Command, Needs, Output, Reply, Request, Timestamp};
 
 use super::{Item, Seat, SimulatedNode, Worked};
 use crate::clock::{Moment, right_time};
@@ -26,10 +26,8 @@ pub(super) struct UnderWay {
 /// What comes next in a step.
 pub(super) enum Next {
     Prepare(Vec<Request<Tag>>),
-    /// These rows are read at last.
-    Read(Needs),
-    /// These rows were read, some time ago, while the shard was held like this. If it still is, they count.
-    Supply(Tenure, Fetched),
+    /// These rows are read at last, as far as they were not found before, by want.
+    Read(Needs, Vec<Option<Found>>),
 }
 
 /// How far a step went.
@@ -143,23 +141,21 @@ impl Seat {
         loop {
             let needs = match next {
                 Next::Prepare(requests) => self.shard.prepare(told_time, requests, board),
-                Next::Read(needs) => self.shard.supply(needs.read(reads.store, id, tenure)?),
-                Next::Supply(held, fetched) => {
-                    // The fence is looked at after the rows, and whoever took the shard meanwhile may have written them.
-                    reads.store.read(id, held, &[])?;
-                    self.shard.supply(fetched)
-                }
+                Next::Read(needs, early) => self.shard.supply(reads.store.end_read(id, tenure, needs, early)?),
             };
             if needs.is_empty() {
                 break;
             }
             let takes = if reads.slowness > 0 { reads.rng.below(reads.slowness + 1) } else { 0 };
-            // The store looks at some instant of that time; what is committed after it is not in what was read.
-            next = if takes > 0 && reads.rng.percent(50) {
-                Next::Supply(tenure, reads.store.read_rows(|store| needs.read(store, id, tenure))?)
-            } else {
-                Next::Read(needs)
-            };
+            // For each want the store looks at some instant of that time; what is committed after it is not in what was
+            // read. At the fence it looks last.
+            let mut early = Vec::new();
+            if takes > 0 && reads.rng.percent(70) {
+                let keeps = *reads.rng.pick(&[50, 100]);
+                let found = reads.store.begin_read(id, tenure, &needs)?;
+                early.extend(found.into_iter().map(|found| reads.rng.percent(keeps).then_some(found)));
+            }
+            next = Next::Read(needs, early);
             if takes > 0 {
                 return Ok(GoneOn::Reading(takes, next));
             }
