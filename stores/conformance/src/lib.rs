@@ -26,8 +26,9 @@
 //! ```
 //!
 //! The facts about rows run twice: as they are, and with the store reopened after every commit, so
-//! that each of them is also one about durability. At the end comes a long random run that is
-//! compared, read by read, with a model too simple to be wrong.
+//! that each of them is also one about durability. Every read is made twice, as the shard's owner and as anybody. Where
+//! ownership is concerned, the second node comes by a handle of its own if the store can be shared. At the end comes a
+//! long random run that is compared, read by read, with a model too simple to be wrong.
 
 mod astray;
 mod back;
@@ -44,6 +45,7 @@ mod pages;
 mod random;
 mod reads;
 mod roll;
+mod rollback;
 mod rows;
 mod stage;
 mod tallies;
@@ -73,6 +75,13 @@ pub trait Subject {
     /// Another node's handle to the same store, for stores that several nodes share: a connection of its own, say.
     /// Wherever ownership is concerned the second node comes by it.
     fn share(&self, store: &Arc<dyn Store>) -> Option<Arc<dyn Store>> {
+        let _ = store;
+        None
+    }
+
+    /// Notes how a store is now. What comes back takes it there again, like a copy that was behind and takes over: rows,
+    /// chains, fences, nodes and entries. For stores to which that can happen.
+    fn mark<'a>(&'a self, store: &Arc<dyn Store>) -> Option<Box<dyn FnOnce() + 'a>> {
         let _ = store;
         None
     }
@@ -164,8 +173,16 @@ fn all() -> impl Iterator<Item = (&'static Fact, bool)> {
         batches::FACTS,
         astray::FACTS,
     ];
-    let of_stores =
-        [reads::FACTS, chain::FACTS, ownership::FACTS, roll::FACTS, cluster::FACTS, concurrency::FACTS, random::FACTS];
+    let of_stores = [
+        reads::FACTS,
+        chain::FACTS,
+        ownership::FACTS,
+        roll::FACTS,
+        rollback::FACTS,
+        cluster::FACTS,
+        concurrency::FACTS,
+        random::FACTS,
+    ];
     let plain = of_rows.into_iter().chain(of_stores).flatten().map(|fact| (fact, false));
     plain.chain(of_rows.into_iter().flatten().map(|fact| (fact, true)))
 }

@@ -1,8 +1,9 @@
 //! The memory store passes the suite that every store must pass.
+#![allow(clippy::unwrap_used, reason = "it is a test")]
 
 mod bench;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use bench::TestClock;
 use punctual_conformance::Subject;
@@ -14,11 +15,20 @@ use punctual_memory::MemoryStore;
 struct InMemory {
     clock: Arc<TestClock>,
     seed: u64,
+    newest: Mutex<Option<Arc<MemoryStore>>>,
 }
 
 impl Subject for InMemory {
     fn fresh(&self) -> Arc<dyn Store> {
-        Arc::new(MemoryStore::new(self.clock.clone()))
+        let store = Arc::new(MemoryStore::new(self.clock.clone()));
+        *self.newest.lock().unwrap() = Some(Arc::clone(&store));
+        store
+    }
+
+    fn mark<'a>(&'a self, _: &Arc<dyn Store>) -> Option<Box<dyn FnOnce() + 'a>> {
+        let newest = self.newest.lock().unwrap().clone()?;
+        newest.hold();
+        Some(Box::new(move || newest.fail_over()))
     }
 
     fn share(&self, store: &Arc<dyn Store>) -> Option<Arc<dyn Store>> {

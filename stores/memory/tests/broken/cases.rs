@@ -295,6 +295,10 @@ pub const CASES: &[(Breakage, &str)] = &[
     (CutsLivesTo53Bits, "lives_of_any_number_are_told_apart"),
     (CutsAddresses, "an_address_of_any_text_is_kept"),
     (StopsTheClock, "the_time_of_the_store_goes_on"),
+    // rollback.rs
+    (ForgetsTheSerialAtReads, "who_was_confirmed_what_is_gone_hears_that_it_is_lost"),
+    (ForgetsTheSerialAtClaims, "after_going_back_a_claim_tells_how_far_the_store_is"),
+    (CountsFences, "after_going_back_no_fence_is_granted_again"),
     // cluster.rs
     (ShowsEmptyEntries, "an_entry_that_nobody_wrote_is_absent"),
     (KeepsTheFirstValueOfEntries, "an_entry_is_read_as_it_was_written"),

@@ -57,6 +57,12 @@ impl Subject for Wrong {
         Some(if is_apart { self.fresh() } else { Arc::clone(store) })
     }
 
+    fn mark<'a>(&'a self, _: &Arc<dyn Store>) -> Option<Box<dyn FnOnce() + 'a>> {
+        let newest = self.newest.lock().unwrap().clone()?;
+        let back = newest.mark();
+        Some(Box::new(back))
+    }
+
     fn pass(&self, time: Millis) {
         self.clock.pass(time);
     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use punctual_core::store::{Change, Key, Place, Row, ShardId, Table};
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Places {
     by_number: HashMap<(ShardId, u64), Place>,
     /// Settings have keys of their own.

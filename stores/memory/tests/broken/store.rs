@@ -44,6 +44,17 @@ impl Broken {
         Broken { breakage, good, clock, known, places, late: Mutex::default(), empty: Mutex::default() }
     }
 
+    /// Notes how everything is; what comes back takes it there again.
+    pub fn mark(self: Arc<Broken>) -> impl FnOnce() {
+        self.good.hold();
+        let (known, places) = (self.known().clone(), self.places.lock().unwrap().clone());
+        move || {
+            self.good.fail_over();
+            *self.known() = known;
+            *self.places.lock().unwrap() = places;
+        }
+    }
+
     pub fn is(&self, breakage: Breakage) -> bool {
         self.breakage == Some(breakage)
     }
