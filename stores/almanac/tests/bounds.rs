@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use punctual_almanac::{Almanac, Config, SyncPolicy, Tending};
 use punctual_chance::Chance;
-use punctual_core::Timestamp;
-use punctual_core::store::{Bodies, Change, Key, Look, Position, Row, Scan, ShardId, Table, Tenure};
+use punctual_core::store::{Bodies, Change, Find, Key, Look, Position, Row, Scan, ShardId, Table, Tenure};
+use punctual_core::{Name, Timestamp};
 use punctual_simulated_disk::SimulatedDisk;
 
 use stage::{ManualClock, claim, commit};
@@ -98,6 +98,50 @@ fn the_room_of_dead_rows_comes_back_and_small_runs_are_joined() {
     assert_eq!(usage.rows_in_runs, 2_000, "{usage:?}");
     let journal = usage.journal_bytes + usage.free_segments as u64 * config().segment;
     assert!(disk.used() - journal < (full - journal) / 3, "{} of {full} bytes are left, {usage:?}", disk.used());
+}
+
+#[test]
+fn a_page_of_large_bodies_is_short_and_says_where_to_go_on() {
+    let (almanac, mut tenure) = open(&SimulatedDisk::new(1), Config { tending: Tending::Manual, ..config() });
+    let group = Some(Name::new("large").unwrap());
+    let large = |number| Row { body: vec![number as u8; 3 << 20].into(), group: group.clone(), ..row(number) };
+    for number in 0..8 {
+        commit(&almanac, SHARD, &mut tenure, vec![Change::Insert { row: large(number), replaces: None }]);
+        if number == 3 {
+            almanac.checkpoint().unwrap();
+        }
+    }
+    let mut scan = Scan {
+        table: Table::Live,
+        from: Position::START,
+        until: Timestamp::NEVER,
+        topic: None,
+        limit: 100,
+        bodies: Bodies::With,
+    };
+    let mut met = Vec::new();
+    loop {
+        let page = almanac.scan(SHARD, &scan).unwrap();
+        assert!(page.rows.len() <= 3, "{} of 3 MiB each", page.rows.len());
+        met.extend(page.rows.iter().map(|row| row.seq));
+        let Some(next) = page.next else { break };
+        scan.from = next;
+    }
+    met.sort_unstable();
+    assert!(met.iter().copied().eq(0..8), "{met:?}");
+    let mut find =
+        Find { table: Table::Live, group: group.clone().unwrap(), from_seq: 0, limit: 100, bodies: Bodies::With };
+    let mut met = Vec::new();
+    loop {
+        let page = almanac.find(SHARD, &find).unwrap();
+        assert!(page.rows.len() <= 3, "{} of 3 MiB each", page.rows.len());
+        met.extend(page.rows.iter().map(|row| row.seq));
+        let Some(next) = page.next else { break };
+        find.from_seq = next;
+    }
+    assert!(met.iter().copied().eq(0..8), "{met:?}");
+    scan = Scan { from: Position::START, bodies: Bodies::Without, ..scan };
+    assert_eq!(almanac.scan(SHARD, &scan).unwrap().rows.len(), 8, "without bodies they are small");
 }
 
 #[test]

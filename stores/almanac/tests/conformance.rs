@@ -56,6 +56,11 @@ impl punctual_conformance::Subject for Kind {
     fn pass(&self, time: Millis) {
         self.clock.pass(time);
     }
+
+    /// What it notices, and what not, is in `contract.rs`.
+    fn tells_astray(&self) -> bool {
+        false
+    }
 }
 
 fn simulated(_: &tempfile::TempDir) -> Arc<dyn Disk> {

@@ -7,7 +7,7 @@ use punctual_core::Name;
 use punctual_core::store::{Bodies, Find, FindBack, Found, Index, Page, ShardId, Table};
 
 use super::told::Told;
-use super::{Errand, Hand, Hit, LOOKED};
+use super::{BODIES, Errand, Hand, Hit, LOOKED};
 use crate::address::Address;
 use crate::error::ReadError;
 use crate::holdings::{Holdings, Stand};
@@ -94,6 +94,8 @@ pub(super) struct Group<'w, W> {
     told: Told<Members>,
     /// How many rows were asked for in the pieces so far.
     looked: usize,
+    /// How many bytes of bodies were found in them.
+    bytes: usize,
     hits: Vec<Hit>,
     next: Option<u64>,
     way: PhantomData<W>,
@@ -116,7 +118,17 @@ impl<'w> Group<'w, Back> {
 impl<'w, W> Group<'w, W> {
     fn new(shard: ShardId, asked: Asked<'w>) -> Group<'w, W> {
         let (hash, next) = (group_hash(shard, asked.group), Some(asked.begin));
-        Group { shard, hash, asked, told: Told::default(), looked: 0, hits: Vec::new(), next, way: PhantomData }
+        Group {
+            shard,
+            hash,
+            asked,
+            told: Told::default(),
+            looked: 0,
+            bytes: 0,
+            hits: Vec::new(),
+            next,
+            way: PhantomData,
+        }
     }
 }
 
@@ -135,10 +147,12 @@ impl<W: Way> Errand for Group<'_, W> {
             return false;
         }
         self.looked += self.asked.limit;
+        self.bytes += hits.iter().map(|hit| hit.body(self.asked.bodies)).sum::<usize>();
         self.asked.limit -= hits.len();
         self.hits.extend(hits);
         self.next = next;
-        let Some(begin) = next.filter(|_| self.asked.limit > 0 && self.looked < LOOKED) else { return true };
+        let goes_on = self.asked.limit > 0 && self.looked < LOOKED && self.bytes < BODIES;
+        let Some(begin) = next.filter(|_| goes_on) else { return true };
         self.asked.begin = begin;
         self.told = Told::default();
         // There are runs to ask, since one of them has more.
@@ -191,11 +205,8 @@ fn find<W: Way>(
     }
     passed.retain(|(seq, _)| horizon.is_none_or(|horizon| W::rank(*seq) <= W::rank(horizon)));
     passed.sort_unstable_by_key(|(seq, _)| W::rank(*seq));
-    let (mut hits, mut last) = (Vec::new(), None);
+    let (mut hits, mut bytes) = (Vec::new(), 0);
     for (seq, stand) in passed {
-        if hits.len() == limit {
-            break;
-        }
         let hit = match stand {
             Stand::Run(address) => {
                 // Groups of one hash are told apart by their names.
@@ -205,11 +216,12 @@ fn find<W: Way>(
             }
             recent => hand.recent(holdings, recent, bodies),
         };
-        if let Some(hit) = hit {
-            hits.push(hit);
-            last = Some(seq);
+        let Some(hit) = hit else { continue };
+        bytes += hit.body(bodies);
+        hits.push(hit);
+        if hits.len() == limit || bytes >= BODIES {
+            return (hits, W::after(seq));
         }
     }
-    let known = if hits.len() == limit { last } else { horizon };
-    (hits, known.and_then(W::after))
+    (hits, horizon.and_then(W::after))
 }

@@ -35,6 +35,8 @@ use tallies::Counts;
 
 /// How many rows a read looks at, besides those that it gives, before it stops and says where.
 const LOOKED: usize = 4_096;
+/// How many bytes of bodies a page has at least when it stops for their sake.
+const BODIES: usize = 8 << 20;
 
 /// Reads from the holdings and the runs that they name.
 pub(crate) struct Reader<'a> {
@@ -79,6 +81,15 @@ enum Hit {
 }
 
 impl Hit {
+    /// How long the body is that comes along.
+    fn body(&self, bodies: Bodies) -> usize {
+        match (self, bodies) {
+            (_, Bodies::Without) => 0,
+            (Hit::Row(row), _) => row.body.len(),
+            (Hit::InBlock(block, index) | Hit::Borrowed(_, block, index), _) => block.row(*index).body().len(),
+        }
+    }
+
     fn read(self, bodies: Bodies) -> Row {
         match self {
             Hit::Row(row) => row,

@@ -13,7 +13,7 @@ use punctual_core::Timestamp;
 use punctual_core::store::{Found, Page, Position, Scan, ScanBack, ShardId};
 
 use super::way::{Ahead, Asked, Back, Way};
-use super::{Errand, Hand, Hit};
+use super::{BODIES, Errand, Hand, Hit};
 use crate::holdings::{Holdings, Stand};
 use crate::recent::{Rows, SlotId};
 use crate::run::Block;
@@ -109,13 +109,21 @@ fn scan<W: Way>(
         rows.truncate(asked.limit);
     }
     rows.sort_unstable_by_key(|(position, _)| W::rank(*position));
-    let last = rows.last().filter(|_| rows.len() == asked.limit);
-    let next = last.map(|(position, _)| W::after(*position)).or(stop);
-    let hits = rows.into_iter().filter_map(|(_, passed)| match passed {
-        Passed::Recent(stand) => hand.recent(holdings, stand, asked.bodies),
-        Passed::InBlock(block, row) => Some(Hit::InBlock(Arc::clone(&taken[block as usize]), row as usize)),
-    });
-    (hits.collect(), next)
+    let (mut hits, mut bytes) = (Vec::with_capacity(rows.len()), 0);
+    for (position, passed) in rows {
+        let hit = match passed {
+            Passed::Recent(stand) => hand.recent(holdings, stand, asked.bodies),
+            Passed::InBlock(block, row) => Some(Hit::InBlock(Arc::clone(&taken[block as usize]), row as usize)),
+        };
+        // One that lacks its body is looked for again in the next attempt.
+        let Some(hit) = hit else { continue };
+        bytes += hit.body(asked.bodies);
+        hits.push(hit);
+        if hits.len() == asked.limit || bytes >= BODIES {
+            return (hits, Some(W::after(position)));
+        }
+    }
+    (hits, stop)
 }
 
 /// What a scan has taken in.
