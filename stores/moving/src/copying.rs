@@ -47,8 +47,7 @@ impl Copying<'_> {
                     writing.push(row)?;
                 }
             }
-            self.counting.copied(rows, bytes);
-            Ok(())
+            self.counting.copied(rows, bytes)
         })?;
         writing.flush()?;
         Ok((summing.sums(), copied))
@@ -66,7 +65,7 @@ pub(crate) fn read_back(
     for page in Reading::new(target, to.patience, tables) {
         let page = page.map_err(MoveError::of(to.side.name))?;
         page.iter().for_each(|row| summing.add(row));
-        counting.verified(page.len());
+        counting.verified(page.len())?;
     }
     Ok(summing.sums())
 }

@@ -101,6 +101,9 @@ pub enum MoveError {
         /// What it said.
         error: StoreError,
     },
+    /// Somebody said that there is no time left.
+    #[error("the move was stopped; it continues with the next start")]
+    Ended,
     /// The system gives no random numbers.
     #[error("cannot get random numbers from the system: {0}")]
     Chance(String),

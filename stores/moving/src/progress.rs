@@ -1,6 +1,8 @@
 //! How far a move is.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::error::MoveError;
 
 /// How far a move is, for whoever watches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,6 +30,8 @@ pub(crate) struct Counting<'a> {
     bytes: AtomicU64,
     done: AtomicU64,
     watch: &'a (dyn Fn(Progress) + Sync),
+    /// Set when there is no time left.
+    ended: Option<&'a AtomicBool>,
 }
 
 impl<'a> Counting<'a> {
@@ -41,7 +45,13 @@ impl<'a> Counting<'a> {
             bytes: zero(),
             done: zero(),
             watch,
+            ended: None,
         }
+    }
+
+    /// The same, and what is under way ends early when this is set.
+    pub fn until(self, ended: &'a AtomicBool) -> Counting<'a> {
+        Counting { ended: Some(ended), ..self }
     }
 
     /// What is to be done.
@@ -51,20 +61,29 @@ impl<'a> Counting<'a> {
         self.tell();
     }
 
-    pub fn copied(&self, rows: usize, bytes: usize) {
+    pub fn copied(&self, rows: usize, bytes: usize) -> Result<(), MoveError> {
         self.copied.fetch_add(rows as u64, Ordering::Relaxed);
         self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         self.tell();
+        self.check()
     }
 
-    pub fn verified(&self, rows: usize) {
+    pub fn verified(&self, rows: usize) -> Result<(), MoveError> {
         self.verified.fetch_add(rows as u64, Ordering::Relaxed);
         self.tell();
+        self.check()
     }
 
     pub fn done(&self) {
         self.done.fetch_add(1, Ordering::Relaxed);
         self.tell();
+    }
+
+    fn check(&self) -> Result<(), MoveError> {
+        match self.ended {
+            Some(ended) if ended.load(Ordering::Relaxed) => Err(MoveError::Ended),
+            _ => Ok(()),
+        }
     }
 
     fn tell(&self) {

@@ -62,7 +62,7 @@ impl Server {
             let handed = handle.set_aside(shard, move |tenure| transit.hand_over(ahead, tenure));
             block_on(handed).map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
         }
-        self.transit.finish().map(drop).map_err(|error| error.to_string())
+        self.transit.finish(&[]).map(drop).map_err(|error| error.to_string())
     }
 }
 
@@ -246,7 +246,7 @@ fn only_the_server_that_moves_it_may_work_on_either_store() {
     assert!(matches!(marks::check(&*stage.to), Err(Barred::Receiving { .. })));
     let again = server.transit.begin(Arc::clone(&server.to), "the new store");
     assert!(matches!(again, Err(MoveError::NotWhole { .. })), "{again:?}");
-    let early = server.transit.finish();
+    let early = server.transit.finish(&[]);
     assert!(matches!(early, Err(MoveError::NotWhole { .. })), "{early:?}");
     drop(server);
     for afresh in [false, true] {

@@ -43,6 +43,19 @@ fn all_that_is_there_arrives_and_is_reported() {
 }
 
 #[test]
+fn what_the_source_keeps_elsewhere_becomes_an_entry() {
+    let stage = Stage::filled(14, 1, 3);
+    let keep: &[(&str, &[u8])] = &[("secret", b"from a file"), ("another", b"one")];
+    let report = Move { keep, ..plan(&*stage.from, &*stage.to) }.run().unwrap();
+    assert_eq!(report.entries, 4);
+    let entry = |key| stage.to.cluster_get(key).unwrap().unwrap().value;
+    assert_eq!(
+        (&*entry("secret"), &*entry("another"), &*entry("shards")),
+        (&b"from a file"[..], &b"one"[..], &b"3"[..])
+    );
+}
+
+#[test]
 fn an_empty_store_can_be_moved() {
     let stage = Stage::new();
     let report = plan(&*stage.from, &*stage.to).run().unwrap();

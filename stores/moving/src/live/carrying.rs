@@ -49,7 +49,7 @@ impl Transit {
         let crossing = self.crossing()?;
         crossing.settle(IN_USE)?;
         let tracked = self.track(shard);
-        let ahead = copy_ahead(&crossing, tracked, &Counting::new(watch));
+        let ahead = copy_ahead(&crossing, tracked, &Counting::new(watch).until(&self.ended));
         if ahead.is_err() {
             self.track_nothing();
         }
@@ -146,8 +146,7 @@ fn copy_ahead(crossing: &Arc<Crossing>, tracked: Arc<Tracked>, counting: &Counti
             summing.add(&row);
             writing.push(row)?;
         }
-        counting.copied(rows, bytes);
-        Ok(())
+        counting.copied(rows, bytes)
     })?;
     writing.flush()?;
     let there = read_back(&guest, writing.held, &AHEAD, counting)?;

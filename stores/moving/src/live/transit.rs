@@ -1,6 +1,7 @@
 //! The store that a server works on, wherever its shards are.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::thread;
 use std::time::Duration;
@@ -34,6 +35,8 @@ pub struct Transit {
     tracked: RwLock<Option<Arc<Tracked>>>,
     /// Held while an entry of the cluster is written, and while all of them go over.
     entries: Mutex<()>,
+    /// Whether what is copied ahead is to end.
+    pub(super) ended: AtomicBool,
 }
 
 /// Where the shards are.
@@ -57,6 +60,7 @@ impl Transit {
             word: Mutex::default(),
             tracked: RwLock::default(),
             entries: Mutex::default(),
+            ended: AtomicBool::new(false),
         }
     }
 
@@ -109,8 +113,9 @@ impl Transit {
         Ok(())
     }
 
-    /// Ends the move when all shards have crossed: from now on the source is not needed any more.
-    pub fn finish(&self) -> Result<usize, MoveError> {
+    /// Ends the move when all shards have crossed: from now on the source is not needed any more. What the source keeps
+    /// elsewhere becomes entries of the cluster. Says how many there are.
+    pub fn finish(&self, keep: &[(&str, &[u8])]) -> Result<usize, MoveError> {
         let crossing = self.crossing()?;
         crossing.settle(PATIENCE)?;
         let (source, target) = (crossing.source(PATIENCE), crossing.target(PATIENCE));
@@ -121,7 +126,7 @@ impl Transit {
         }
         // Nobody writes an entry until it is clear where to.
         let _entries = lock(&self.entries);
-        let copied = entries::copy(&source, &roll, &target)?;
+        let copied = entries::copy(&source, &roll, &target, keep)?;
         let (mut noted, there) = (crossing.mark(), target.read_mark()?);
         // The target first: if that is all that gets through, the next start says the rest.
         let done = |mark: &Mark, part| Mark { part, crossed: Vec::new(), ..mark.clone() };
@@ -131,6 +136,16 @@ impl Transit {
         *self.way.write().unwrap_or_else(PoisonError::into_inner) = Way::Over(Arc::clone(&crossing.to));
         source.leave();
         Ok(copied)
+    }
+
+    /// Ends what is copied ahead, since the server stops. The next one goes on.
+    pub fn end(&self) {
+        self.ended.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the server stops.
+    pub fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Relaxed)
     }
 
     /// The shards that have crossed; nothing if it is not being moved.

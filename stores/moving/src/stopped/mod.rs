@@ -45,6 +45,8 @@ pub struct Move<'a> {
     pub afresh: bool,
     /// How long a store may be away before the move ends; the same move goes on later.
     pub patience: Duration,
+    /// What the source keeps elsewhere and the target is to have as entries of the cluster.
+    pub keep: &'a [(&'a str, &'a [u8])],
     /// Is told how far it is, from several threads.
     pub watch: &'a (dyn Fn(Progress) + Sync),
 }
@@ -52,7 +54,7 @@ pub struct Move<'a> {
 impl<'a> Move<'a> {
     /// A move that nobody watches, with a minute of patience.
     pub fn new(from: Side<'a>, to: Side<'a>) -> Move<'a> {
-        Move { from, to, afresh: false, patience: Duration::from_secs(60), watch: &|_| {} }
+        Move { from, to, afresh: false, patience: Duration::from_secs(60), keep: &[], watch: &|_| {} }
     }
 
     /// Moves all there is, or what is left of a move that ended before its time.
@@ -130,7 +132,7 @@ impl<'a> Present<'a> {
         self.make_room(&mut begun)?;
         counting.expect(self.shards.len(), self.expected()?);
         let shards = self.copy_all(&begun, counting)?;
-        let entries = entries::copy(&self.source, &self.roll, &self.target)?;
+        let entries = entries::copy(&self.source, &self.roll, &self.target, self.plan.keep)?;
         let Begun { id, resumed, source, target, .. } = begun;
         if is_in(&source, Part::Leaving) {
             self.source.write_mark(&source, Some(&self.mark(&id, Part::Left)))?;

@@ -8,7 +8,6 @@ use punctual_core::store::{
     Batch, Beat, Claim, Entry, Fence, Found, Incarnation, Outdated, Refusal, Roll, ShardId, Store, StoreError, Tenure,
     Terms, Want,
 };
-use punctual_memory::MemoryStore;
 
 /// How many calls a mover makes before it is killed, over all its lines.
 pub struct Life(AtomicI64);
@@ -36,7 +35,7 @@ impl Life {
 
 /// A store at the end of a line.
 pub struct Line {
-    pub store: Arc<MemoryStore>,
+    pub store: Arc<dyn Store>,
     pub life: Arc<Life>,
     /// Whether the last call before the end still has its effect.
     pub last_counts: bool,
@@ -48,17 +47,21 @@ pub struct Line {
 }
 
 impl Line {
-    pub fn new(store: &Arc<MemoryStore>, life: &Arc<Life>) -> Line {
-        let chance = Mutex::new(Chance::new(7));
-        Line { store: Arc::clone(store), life: Arc::clone(life), last_counts: false, loss: 0, chance, batch_changes: 5 }
+    pub fn new(store: &Arc<impl Store + 'static>, life: &Arc<Life>) -> Line {
+        Line::to(Arc::clone(store) as Arc<dyn Store>, life)
     }
 
-    fn call<T>(&self, call: impl FnOnce(&MemoryStore) -> Result<T, StoreError>) -> Result<T, StoreError> {
+    pub fn to(store: Arc<dyn Store>, life: &Arc<Life>) -> Line {
+        let chance = Mutex::new(Chance::new(7));
+        Line { store, life: Arc::clone(life), last_counts: false, loss: 0, chance, batch_changes: 5 }
+    }
+
+    fn call<T>(&self, call: impl FnOnce(&dyn Store) -> Result<T, StoreError>) -> Result<T, StoreError> {
         let killed = || Err(StoreError::Poisoned("the mover was killed".to_owned()));
         let lost = || Err(StoreError::Unavailable("lost on the line".to_owned()));
         match self.life.0.fetch_sub(1, Ordering::SeqCst) {
             ..0 => return killed(),
-            0 if self.last_counts => return call(&self.store).and_then(|_| killed()),
+            0 if self.last_counts => return call(&*self.store).and_then(|_| killed()),
             0 => return killed(),
             1.. => {}
         }
@@ -67,8 +70,8 @@ impl Line {
             (chance.percent(self.loss), chance.percent(50))
         };
         match (is_lost, is_kept) {
-            (false, _) => call(&self.store),
-            (true, true) => call(&self.store).and_then(|_| lost()),
+            (false, _) => call(&*self.store),
+            (true, true) => call(&*self.store).and_then(|_| lost()),
             (true, false) => lost(),
         }
     }
