@@ -10,9 +10,11 @@ use punctual_core::store::{Batch, Fence, Refusal, ShardId, Store, StoreError, Te
 use punctual_core::{Command, Schedule};
 
 use crate::Sabotage;
+use crate::auditor::Promise;
 use crate::clock::Moment;
 use crate::demand::{Demand, Purpose, shard_of};
 use crate::node::Item;
+use crate::ownership::LEASE;
 use crate::record::Tag;
 use crate::sabotage::tamper;
 use crate::say;
@@ -43,6 +45,8 @@ pub(crate) struct Commit {
     said: Option<Said>,
     /// How many attempts are on their way.
     attempts: usize,
+    /// Whether there is more than one.
+    is_repeated: bool,
     /// The places of items that have taken effect.
     effective: BTreeSet<usize>,
     /// Whether the node has heard what became of it.
@@ -107,6 +111,7 @@ impl World {
             items,
             said: None,
             attempts: 0,
+            is_repeated: false,
             effective: BTreeSet::new(),
             is_over: false,
             abandoned: Vec::new(),
@@ -118,14 +123,22 @@ impl World {
     /// Plans when the attempts of a commit reach the store, and when the node hears.
     fn send_commit(&mut self, number: u64, takes: Moment) {
         let reaches = self.rng.below(takes + 1);
-        let later = self.rng.magnitude(1, STRAGGLES);
         let course = std::mem::replace(&mut self.next_course, Course::Straight);
+        // Often an answer is lost on a node that stands still, for so long that others take what it has.
+        let stalls = course == Course::AnswerLost && self.nodes.len() > 1 && self.rng.percent(50);
+        let later = self.rng.magnitude(if stalls { LEASE.0 } else { 1 }, STRAGGLES);
+        if stalls {
+            let index = self.commits[&number].node;
+            self.stall(index, takes + later);
+        }
         if course != Course::Straight {
             say!(self.trace, "* commit {number} goes this way: {course:?}, {later} ms later");
             self.census.count("commits tried again or given up");
         }
         let mut attempt = |delay: Moment, is_heard: bool| {
-            self.commits.get_mut(&number).expect("it was just put there").attempts += 1;
+            let commit = self.commits.get_mut(&number).expect("it was just put there");
+            commit.attempts += 1;
+            commit.is_repeated = commit.attempts > 1;
             self.after(delay, Event::Effect(number, is_heard));
         };
         let over = match course {
@@ -179,12 +192,23 @@ impl World {
             Ok(_) => {}
         }
         if is_heard {
-            commit.said = Some(said.map(|answers| by_item(&commit.items, answers)));
+            commit.said = Some(self.as_told(&commit, said));
         }
         let node = &self.nodes[commit.node];
         let is_awaited = node.up && node.life == commit.life && !commit.is_over;
         if is_awaited || commit.attempts > 0 {
             self.commits.insert(number, commit);
+        }
+    }
+
+    /// What the node is told of an attempt, by item. A refusal says that nothing was done, and if there was another
+    /// attempt, it may have done it.
+    fn as_told(&self, commit: &Commit, said: Said) -> Said {
+        let answers = by_item(&commit.items, said?);
+        let may_be_done = commit.is_repeated && self.sabotage != Some(Sabotage::HastyRefusals);
+        match answers.iter().find_map(|answer| answer.as_ref().err()) {
+            Some(refusal) if may_be_done => Err(StoreError::Unavailable(format!("it was tried before: {refusal}"))),
+            _ => Ok(answers),
         }
     }
 
@@ -288,6 +312,7 @@ impl World {
                 answer => {
                     self.lose(item.record.answers.keys().copied().collect());
                     if let Err(why) = answer {
+                        self.check_refusal(item, &why, commit.effective.contains(&place));
                         failed.entry(shard).or_insert(why);
                     }
                 }
@@ -296,6 +321,14 @@ impl World {
         for (shard, why) in failed {
             self.count_refusal(&why, "deposed owners refused at a commit");
             self.drop_shard(index, shard, Some(&why));
+        }
+    }
+
+    /// Nothing of what is refused was done.
+    fn check_refusal(&mut self, item: &Item, why: &StoreError, took_effect: bool) {
+        if took_effect && matches!(why, StoreError::Refused(_)) {
+            let what = format!("step {} of shard {} took effect, but: {why}", item.record.step, item.record.shard.0);
+            self.auditor.accuse(Promise::CertainAnswers, "", what);
         }
     }
 

@@ -38,10 +38,7 @@ impl World {
                 // Beside others that is often long enough to lose everything to them.
                 let shortest = if self.nodes.len() > 1 && self.rng.percent(50) { LEASE.0 } else { 10 };
                 let length = self.rng.magnitude(shortest, 5 * MINUTE);
-                say!(self.trace, "* node {index} stalls for {length} ms");
-                self.census.count("stalls");
-                let node = &mut self.nodes[index];
-                node.stalled_until = node.stalled_until.max(self.moment + length);
+                self.stall(index, length);
             }
             Fault::ClockBack => self.set_clock(index, -1),
             Fault::ClockForward => self.set_clock(index, 1),
@@ -94,6 +91,14 @@ impl World {
             }
             Fault::FailOver => self.fall_behind(index),
         }
+    }
+
+    /// A node does nothing for so long.
+    pub(crate) fn stall(&mut self, index: usize, length: Moment) {
+        say!(self.trace, "* node {index} stalls for {length} ms");
+        self.census.count("stalls");
+        let node = &mut self.nodes[index];
+        node.stalled_until = node.stalled_until.max(self.moment + length);
     }
 
     fn set_clock(&mut self, index: usize, direction: i64) {

@@ -58,6 +58,8 @@ pub enum Sabotage {
     UnfencedCommits,
     /// The store does not look whether a commit is there already.
     CommitsTwice,
+    /// Whoever tries a commit again takes the second answer for the whole truth.
+    HastyRefusals,
     /// The store goes back to an older state and does not look whether commits are missing.
     UnnoticedLoss,
     /// The store goes back further than to where its copy was.

@@ -134,6 +134,11 @@ fn a_commit_that_happens_twice_is_noticed() {
 }
 
 #[test]
+fn a_refusal_of_what_has_happened_is_noticed() {
+    is_noticed_in(of_many_owners(), 3, Sabotage::HastyRefusals, &[Promise::CertainAnswers]);
+}
+
+#[test]
 fn a_store_that_goes_back_as_if_nothing_were_missing_is_noticed() {
     let promises = [
         Promise::NothingIsLost,
