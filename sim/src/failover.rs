@@ -3,7 +3,7 @@
 //! What was confirmed in those moments may be lost, and nothing else; that is what the auditor goes back by. And whoever
 //! had it confirmed has to notice.
 
-use punctual_core::store::ShardId;
+use punctual_core::store::{ShardId, Tenure};
 
 use crate::Sabotage;
 use crate::auditor::Promise;
@@ -40,9 +40,11 @@ impl World {
         if self.sabotage == Some(Sabotage::DeeperLoss) {
             self.auditor.hold();
         }
-        let shards: Vec<ShardId> = (0..self.profile.shards).map(ShardId).collect();
-        let serial = |world: &World, shard: ShardId| world.store.memory().tenure(shard).serial;
-        let before: Vec<u64> = shards.iter().map(|shard| serial(self, *shard)).collect();
+        let tenures = |world: &World| -> Vec<(ShardId, Tenure)> {
+            let shards = (0..world.profile.shards).map(ShardId);
+            shards.map(|shard| (shard, world.store.memory().tenure(shard))).collect()
+        };
+        let before = tenures(self);
         // Some keep who owns what elsewhere than the rows, and it does not go back.
         let with_owners = self.rng.percent(50);
         match with_owners {
@@ -52,17 +54,23 @@ impl World {
         self.failovers += 1;
         self.census.count("failovers");
         say!(self.trace, "* the store goes back to an older state, with its owners: {with_owners}");
-        for (shard, before) in shards.into_iter().zip(before) {
-            let after = serial(self, shard);
-            if after < before {
-                say!(self.trace, "* shard {} has lost its commits after {after} of {before}", shard.0);
-                self.census.add("commits lost by failovers", before - after);
-                self.auditor.go_back(shard);
+        for ((shard, before), (_, after)) in before.into_iter().zip(tenures(self)) {
+            if after.serial < before.serial {
+                self.lose_commits(shard, before, after);
             }
-            for (index, node) in self.nodes.iter().enumerate().filter(|(_, node)| node.up) {
-                if node.membership.has_more_than(shard, after) {
-                    self.unnoticed.insert((index, node.life, shard));
-                }
+        }
+    }
+
+    /// A shard has lost commits: who owns it, or owned it, has to notice, if it is not taken from it before.
+    fn lose_commits(&mut self, shard: ShardId, before: Tenure, after: Tenure) {
+        say!(self.trace, "* shard {} has lost its commits after {} of {}", shard.0, after.serial, before.serial);
+        self.census.add("commits lost by failovers", before.serial - after.serial);
+        self.auditor.go_back(shard);
+        for node in self.nodes.iter_mut().filter(|node| node.up) {
+            let (index, life) = (node.index, node.life);
+            let owns = node.seat(shard).is_some_and(|seat| [before.fence, after.fence].contains(&seat.fence));
+            if owns && node.membership.has_more_than(shard, after.serial) {
+                self.unnoticed.insert((index, life, shard));
             }
         }
     }
