@@ -117,7 +117,8 @@ impl Shared {
         let bytes = entry_length(key, value);
         let mut journal = self.make_way(|_| Weight { bytes, growth: 0 })?;
         self.check()?;
-        let current = lock(&self.holdings).members.entry(key).map_or(0, |entry| entry.revision);
+        let before = lock(&self.holdings).members.entry(key).cloned();
+        let current = before.as_ref().map_or(0, |entry| entry.revision);
         if current != seen {
             return Ok(Err(Outdated { current }));
         }
@@ -126,8 +127,9 @@ impl Shared {
         let put = |holdings: &mut Holdings| _ = holdings.members.put(key, seen, value);
         self.record(&mut journal, |to| write_entry(key, revision, value, to), put)?;
         self.sync(&mut journal)?;
-        // The next manifest has it.
-        self.manifest_bytes.fetch_add(bytes, Ordering::Relaxed);
+        // The next manifest is longer by so much.
+        let longer = bytes.saturating_sub(before.map_or(0, |entry| entry_length(key, &entry.value)));
+        self.manifest_bytes.fetch_add(longer, Ordering::Relaxed);
         Ok(Ok(revision))
     }
 
