@@ -56,6 +56,11 @@ impl Postgres {
         Postgres::url_at(self.port)
     }
 
+    /// The same for another user and another database.
+    pub fn url_of(&self, user: &str, database: &str) -> String {
+        format!("postgres://{user}@127.0.0.1:{}/{database}", self.port)
+    }
+
     /// The same at another port, as of a [`Proxy`](crate::Proxy).
     pub fn url_at(port: u16) -> String {
         format!("postgres://postgres@127.0.0.1:{port}/postgres")
@@ -113,7 +118,12 @@ impl Postgres {
 
     /// What a statement says: a line for each row, with `|` between the columns.
     pub fn sql(&self, statement: &str) -> String {
-        let url = self.url();
+        self.sql_in("postgres", statement)
+    }
+
+    /// The same in another database.
+    pub fn sql_in(&self, database: &str, statement: &str) -> String {
+        let url = self.url_of("postgres", database);
         run(&tool("psql"), &["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", &url, "-c", statement], None)
             .trim_end()
             .to_owned()

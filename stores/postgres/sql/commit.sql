@@ -1,6 +1,10 @@
 -- Batches of different shards, as one: each happens if its shard is at the fence and the serial before it.
+--
 -- What is removed goes before what is inserted, since a new row may have the key or the number of an old one: the
 -- inserts ask for the count of the removed, and the asking is what orders them.
+--
+-- Rows are looked up one by one and then changed where they were found (ctid). Joined directly, a planner that believes
+-- the table to be empty would rather go through all of it, and keep to that when it has millions of rows.
 WITH own AS (
     UPDATE {shards} s SET serial = w.serial
     FROM unnest($1::int4[], $2::int8[], $3::int8[], $4::int4[], $5::int4[], $6::bytea[])
@@ -10,20 +14,25 @@ WITH own AS (
 ), removed AS (
     DELETE FROM {rows} r
     USING unnest($7::int4[], $8::int8[], $9::int2[], $10::int8[]) AS d (shard, seq, tbl, at)
-    WHERE r.shard = d.shard AND r.seq = d.seq AND r.tbl = d.tbl AND r.at = d.at
-        AND d.shard = ANY (ARRAY(SELECT shard FROM own))
+    CROSS JOIN LATERAL (
+        SELECT ctid FROM {rows} WHERE shard = d.shard AND tbl = d.tbl AND at = d.at AND seq = d.seq LIMIT 1
+    ) place
+    WHERE r.ctid = place.ctid AND d.shard = ANY (ARRAY(SELECT shard FROM own))
     RETURNING 1
 ), unnamed AS (
     DELETE FROM {names} n
     USING unnest($7::int4[], $8::int8[]) AS d (shard, seq)
-    WHERE n.shard = d.shard AND n.seq = d.seq AND d.shard = ANY (ARRAY(SELECT shard FROM own))
+    CROSS JOIN LATERAL (SELECT ctid FROM {names} WHERE shard = d.shard AND seq = d.seq LIMIT 1) place
+    WHERE n.ctid = place.ctid AND d.shard = ANY (ARRAY(SELECT shard FROM own))
     RETURNING 1
 ), updated AS (
     UPDATE {rows} r SET tbl = u.tbl, at = u.at, state = u.state
     FROM unnest($11::int4[], $12::int8[], $13::int2[], $14::int8[], $15::int2[], $16::int8[], $17::bytea[])
         AS u (shard, seq, old_tbl, old_at, tbl, at, state)
-    WHERE r.shard = u.shard AND r.seq = u.seq AND r.tbl = u.old_tbl AND r.at = u.old_at
-        AND u.shard = ANY (ARRAY(SELECT shard FROM own))
+    CROSS JOIN LATERAL (
+        SELECT ctid FROM {rows} WHERE shard = u.shard AND tbl = u.old_tbl AND at = u.old_at AND seq = u.seq LIMIT 1
+    ) place
+    WHERE r.ctid = place.ctid AND u.shard = ANY (ARRAY(SELECT shard FROM own))
     RETURNING 1
 ), inserted AS (
     INSERT INTO {rows} (shard, seq, tbl, at, state)

@@ -52,7 +52,7 @@ pub(crate) fn check(link: &Arc<Link>, threads: &Threads) -> Result<Vec<String>, 
 
 async fn look(client: &Client, target: &Target) -> Result<Vec<String>, Trouble> {
     // All as of one moment, so that a store can be looked at while it is in use.
-    let begin = "SET statement_timeout = 0; BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+    let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
     client.batch_execute(begin).await.map_err(|error| Trouble::of(&error))?;
     let mut wrongs = Vec::new();
     for (what, text) in WRONGS {

@@ -58,6 +58,11 @@ impl Layout {
         &self.schema
     }
 
+    /// The name of the table that says which version the others are of, without its schema.
+    pub(crate) fn migrations(&self) -> String {
+        format!("{}migrations", self.prefix)
+    }
+
     /// What stands before the names of tables, for people.
     pub(crate) fn place(&self) -> String {
         if self.prefix.is_empty() { self.schema.clone() } else { format!("{}.{}*", self.schema, self.prefix) }

@@ -46,7 +46,7 @@ async fn steps(client: &Client, layout: &Layout) -> Result<Migrated, Trouble> {
         return Ok(Migrated { from: found, to: VERSION });
     }
     let run = async |text: &str| client.batch_execute(text).await.map_err(|error| Trouble::of(&error));
-    run("SET search_path = pg_catalog; SET statement_timeout = 0; SET lock_timeout = 0; BEGIN").await?;
+    run("BEGIN").await?;
     let lock = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))";
     client.execute(lock, &[&layout.lock_text()]).await.map_err(|error| Trouble::of(&error))?;
     let found = version(client, layout).await?;
@@ -97,9 +97,11 @@ fn check(found: Option<u32>) -> Result<(), Trouble> {
 }
 
 async fn version(client: &Client, layout: &Layout) -> Result<Option<u32>, Trouble> {
-    let table = layout.fill("{migrations}");
-    let there = client.query_one("SELECT to_regclass($1) IS NOT NULL", &[&table]).await;
-    if !there.map_err(|error| Trouble::of(&error))?.get::<_, bool>(0) {
+    // Looked for as a row of the catalogue: what the server knows by name may be from before somebody else's migration.
+    let there =
+        "SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE nspname = $1 AND relname = $2";
+    let found = client.query(there, &[&layout.schema(), &layout.migrations()]).await;
+    if found.map_err(|error| Trouble::of(&error))?.is_empty() {
         return Ok(None);
     }
     let text = layout.fill("SELECT max(version) FROM {migrations}");

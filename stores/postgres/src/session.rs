@@ -27,7 +27,7 @@ impl Session {
     pub(crate) async fn open(target: &Target) -> Result<Session, Trouble> {
         let (client, driver) = connect(target).await?;
         let mut session = Session { client, driver, prepared: Vec::new() };
-        session.client.batch_execute(&settings(target.patience)).await.map_err(|error| Trouble::of(&error))?;
+        session.client.batch_execute(&ways(target.patience)).await.map_err(|error| Trouble::of(&error))?;
         migrate::look(&session.client, &target.layout).await?;
         let texts = Statement::texts(&target.layout);
         let prepared = in_order(texts.iter().map(|text| session.client.prepare(text)).collect()).await;
@@ -58,30 +58,40 @@ impl Session {
     }
 }
 
-/// Connects without any set-up.
+/// Connects, and puts aside what the server, the database or the user may have set that is in our way.
 pub(crate) async fn connect(target: &Target) -> Result<(Client, AbortHandle), Trouble> {
     let (client, connection) = target.server.connect(target.tls.clone()).await.map_err(|error| Trouble::of(&error))?;
     let driver = tokio::spawn(async move {
         // What is wrong with the connection is heard by whoever waits for an answer on it.
         let _ = connection.await;
     });
+    client.batch_execute(PEACE).await.map_err(|error| Trouble::of(&error))?;
     Ok((client, driver.abort_handle()))
 }
 
-/// What a session needs, whatever the server's own settings are.
+/// What every session needs. The last settings are not known to every version.
+const PEACE: &str = "
+    SET search_path = pg_catalog;
+    SET default_transaction_isolation = 'read committed';
+    SET default_transaction_read_only = off;
+    SET statement_timeout = 0;
+    SET lock_timeout = 0;
+    SET idle_in_transaction_session_timeout = 0;
+    SELECT set_config(name, '0', false) FROM pg_settings WHERE name IN ('idle_session_timeout', 'transaction_timeout')";
+
+/// What a session for calls needs.
 ///
 /// There is one good way for each of our statements: from the few rows it is given, or from one end of an index, to the
 /// others by key. Without statistics, or with old ones, the planner may think otherwise, and then a commit takes seconds;
-/// so it gets no choice, and plans once.
-fn settings(patience: Duration) -> String {
+/// so it gets no choice, and plans once. The statements themselves leave none between two ways by index.
+fn ways(patience: Duration) -> String {
     format!(
-        "SET search_path = pg_catalog;
-        SET default_transaction_isolation = 'read committed';
-        SET default_transaction_read_only = off;
-        SET statement_timeout = {patience};
-        SET lock_timeout = 0;
-        SET idle_in_transaction_session_timeout = 0;
+        "SET statement_timeout = {};
         SET plan_cache_mode = force_generic_plan;
+        SET enable_indexscan = on;
+        SET enable_indexonlyscan = on;
+        SET enable_nestloop = on;
+        SET enable_tidscan = on;
         SET enable_seqscan = off;
         SET enable_bitmapscan = off;
         SET enable_hashjoin = off;
@@ -89,9 +99,8 @@ fn settings(patience: Duration) -> String {
         SET jit = off;
         SET max_parallel_workers_per_gather = 0;
         SET work_mem = '32MB';
-        SELECT set_config(name, '0', false) FROM pg_settings
-        WHERE name IN ('enable_memoize', 'idle_session_timeout', 'transaction_timeout')",
-        patience = patience.as_millis()
+        SELECT set_config(name, 'off', false) FROM pg_settings WHERE name = 'enable_memoize'",
+        patience.as_millis()
     )
 }
 

@@ -12,6 +12,8 @@ use punctual_core::store::Store;
 use punctual_engines::Postgres;
 use punctual_postgres::{Config, PostgresStore};
 
+const TABLES: [&str; 7] = ["shards", "nodes", "cluster", "names", "rows", "tallies", "deltas"];
+
 /// Stores in schemas of one database.
 struct Schemas {
     postgres: Postgres,
@@ -52,8 +54,26 @@ impl Subject for Schemas {
         Some(self.open(&self.schema(store)))
     }
 
+    fn mark<'a>(&'a self, store: &Arc<dyn Store>) -> Option<Box<dyn FnOnce() + 'a>> {
+        let schema = self.schema(store);
+        for table in TABLES {
+            self.postgres.sql(&format!(r#"CREATE TABLE "{schema}"."marked {table}" AS TABLE "{schema}"."{table}""#));
+        }
+        Some(Box::new(move || {
+            let back = TABLES.map(|table| {
+                let (now, then) = (format!(r#""{schema}"."{table}""#), format!(r#""{schema}"."marked {table}""#));
+                format!("DELETE FROM {now}; INSERT INTO {now} TABLE {then}; DROP TABLE {then}")
+            });
+            self.postgres.sql(&back.join("; "));
+        }))
+    }
+
     fn pass(&self, time: Millis) {
         thread::sleep(Duration::from_millis(time.0));
+    }
+
+    fn commits_between_reopenings(&self) -> u64 {
+        5
     }
 
     fn rounds(&self) -> u64 {

@@ -1,0 +1,13 @@
+//! What holds of the store on a real server that is raced against, cut off, hung, killed, set back and set up strangely.
+
+mod faults;
+mod hostile;
+mod killed;
+mod lock;
+mod migrations;
+mod owner;
+mod plans;
+mod races;
+mod setback;
+mod tallies;
+mod tls;
