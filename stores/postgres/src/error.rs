@@ -37,7 +37,9 @@ pub(crate) enum Trouble {
 impl Trouble {
     pub(crate) fn of(error: &Error) -> Trouble {
         let text = words(error);
-        let Some(code) = error.code() else { return Trouble::Away(text) };
+        let Some(code) = error.code() else {
+            return if is_final(error) { Trouble::Refused(text) } else { Trouble::Away(text) };
+        };
         if *code == SqlState::INVALID_TEXT_REPRESENTATION || *code == SqlState::UNIQUE_VIOLATION {
             return Trouble::Astray(text);
         }
@@ -78,6 +80,17 @@ impl Trouble {
             Trouble::Refused(text) | Trouble::Astray(text) => OpenError::Refused(text),
         }
     }
+}
+
+/// Whether an error that did not come from the server would come again: who it is was not believed, or no way to let us in was
+/// found. The driver tells by its words only.
+fn is_final(error: &Error) -> bool {
+    let text = error.to_string();
+    if text.starts_with("error performing TLS handshake") {
+        let io = error.source().and_then(|cause| cause.downcast_ref::<std::io::Error>());
+        return io.is_none_or(|io| io.get_ref().is_some_and(|cause| cause.is::<rustls::Error>()));
+    }
+    ["invalid configuration", "authentication error"].iter().any(|kind| text.starts_with(kind))
 }
 
 /// What an error says, with what the server or the system says beneath it. Neither repeats a password.

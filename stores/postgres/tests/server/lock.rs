@@ -1,14 +1,14 @@
 //! Somebody else's transaction that holds what a commit needs.
 
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use punctual_engines::Postgres;
 
-/// Does something in a transaction, holds its locks for most of a second, and ends it.
+/// Does something in a transaction, holds its locks for so long that others are sure to meet them, and ends it.
 pub fn hold(postgres: &Postgres, database: &str, doing: &str, end: &str) {
     let timeouts = "SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0";
-    postgres.sql_in(database, &format!("{timeouts}; BEGIN; {doing}; SELECT pg_sleep(0.8); {end}"));
+    postgres.sql_in(database, &format!("{timeouts}; BEGIN READ WRITE; {doing}; SELECT pg_sleep(2); {end}"));
 }
 
 /// Waits until somebody holds locks on rows of the shards.
@@ -24,7 +24,9 @@ pub fn wait_for_waiter(postgres: &Postgres) {
 }
 
 fn wait_while(is_so: impl Fn() -> bool) {
+    let began = Instant::now();
     while is_so() {
+        assert!(began.elapsed() < Duration::from_secs(10), "the other transaction was not met");
         thread::sleep(Duration::from_millis(5));
     }
 }

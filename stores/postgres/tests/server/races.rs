@@ -101,7 +101,7 @@ fn commits_of_many_shards_in_any_order_do_not_deadlock() {
 }
 
 #[test]
-fn a_read_under_an_old_fence_is_refused_also_if_the_claim_comes_during_it() {
+fn a_read_beyond_what_is_there_or_under_an_old_fence_is_refused() {
     let postgres = Postgres::start();
     let (here, there) = (open(&postgres.url()), open(&postgres.url()));
     let mut owner = Owner::of(&here, SHARD, "a");

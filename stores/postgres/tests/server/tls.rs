@@ -39,7 +39,7 @@ fn the_server_is_trusted_as_far_as_the_mode_says() {
     assert_eq!(open(&named, &by("verify-full", &our_file)), Ok(()));
     assert_eq!(open(&postgres.url(), &by("verify-ca", &our_file)), Ok(()), "whatever the name");
     let refused =
-        |opened: Result<(), OpenError>| matches!(opened, Err(OpenError::Away(text)) if text.contains("certificate"));
+        |opened: Result<(), OpenError>| matches!(opened, Err(OpenError::Refused(text)) if text.contains("certificate"));
     assert!(refused(open(&postgres.url(), &by("verify-full", &our_file))), "another name");
     assert!(refused(open(&named, &by("verify-full", &their_file))), "another authority");
     assert!(refused(open(&postgres.url(), &by("verify-ca", &their_file))), "another authority");
@@ -62,5 +62,7 @@ fn a_password_is_asked_for_and_never_told() {
     let wrong = PostgresStore::open(Config::new(url("wr0ngword"))).map(drop);
     assert!(matches!(&wrong, Err(OpenError::Refused(text)) if !text.contains("wr0ng")), "{wrong:?}");
     let encrypted = PostgresStore::open(Config::new(format!("{}?sslmode=require", url("pass%2Fword%3F")))).map(drop);
-    assert!(encrypted.is_err(), "this server speaks no TLS");
+    assert!(matches!(encrypted, Err(OpenError::Refused(_))), "this server speaks no TLS: {encrypted:?}");
+    let none = PostgresStore::open(Config::new(postgres.url_of("worker", "postgres"))).map(drop);
+    assert!(matches!(&none, Err(OpenError::Refused(text)) if text.contains("password")), "{none:?}");
 }
