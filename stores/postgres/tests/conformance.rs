@@ -1,5 +1,7 @@
 //! The suite that every store must pass, on a real server.
 
+#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
+
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};

@@ -1,5 +1,7 @@
 //! What holds of the store on a real server that is raced against, cut off, hung, killed, set back and set up strangely.
 
+#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
+
 mod faults;
 mod hostile;
 mod killed;
