@@ -22,6 +22,7 @@ use crate::migrate::{self, Migrated};
 use crate::number::shard_number;
 use crate::read;
 use crate::server::Server;
+use crate::show::{self, Contents};
 use crate::statement::{Query, Statement, value};
 
 /// How many changes a batch should have at most, so that it is through well within the patience.
@@ -90,6 +91,11 @@ impl PostgresStore {
     /// that there are not, counts that cannot be read. Reads everything, and changes nothing.
     pub fn check(&self) -> Result<Vec<String>, StoreError> {
         check::check(&self.link, &self.threads)
+    }
+
+    /// What is in the tables. Counts all rows.
+    pub fn show(&self) -> Result<Contents, StoreError> {
+        show::show(&self.link, &self.threads)
     }
 
     /// How it stands. Waits for nothing.

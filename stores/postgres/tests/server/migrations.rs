@@ -112,12 +112,16 @@ fn a_server_that_is_not_there_is_away_and_one_that_lets_nobody_in_refuses() {
 }
 
 #[test]
-fn damage_that_the_store_can_see_is_told() {
+fn what_is_there_is_shown_and_damage_is_told() {
     let postgres = Postgres::start();
     let store = open_with(&postgres.url(), |_| {});
     let mut owner = Owner::of(&store, SHARD, "a");
     owner.commit((1..=4).map(|number| insert(row(number))).collect()).unwrap().unwrap();
     assert!(store.check().unwrap().is_empty());
+    let contents = store.show().unwrap();
+    assert_eq!(contents.shards[0].rows, [4, 0, 0, 0]);
+    assert!(contents.tables.iter().all(|table| table.bytes > 0), "{contents}");
+    assert!(contents.to_string().contains("shard 3 of a, after commit 1: 4 live"), "{contents}");
     postgres.sql(
         "DELETE FROM punctual.names WHERE seq = 1; DELETE FROM punctual.rows WHERE seq = 2; \
          UPDATE punctual.rows SET tbl = 9 WHERE seq = 3; UPDATE punctual.deltas SET counts = 'nonsense'",
