@@ -521,4 +521,4 @@ impl DeliveryView {
 }
 
 /// The settings of all topics and queues, as one shard has stored them.
-pub use crate::shard::settings_of;
+pub use crate::shard::{counted_in, noted_shards, settings_of};

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use center::{Center, SHARD, at, claim, task};
 use punctual_core::store::{Refusal, StoreError, Tenure};
+use punctual_core::view::noted_shards;
 use punctual_core::{Clock, OpenError, Shard, ShardConfig, Timestamp};
 use punctual_memory::{Fate, MemoryStore};
 
@@ -31,7 +32,9 @@ fn open(store: &MemoryStore, tenure: Tenure, shards: u16) -> Result<Shard<u64>, 
 #[test]
 fn a_shard_that_never_had_a_task_already_knows_how_many_shards_there_are() {
     let store = empty_store();
+    assert_eq!(noted_shards(&store), Ok(None));
     assert!(open(&store, claim(&store), 4).is_ok());
+    assert_eq!(noted_shards(&store), Ok(Some(4)));
     for configured in [1, 2, 3, 5, 8] {
         let refused = open(&store, claim(&store), configured).map(drop).unwrap_err();
         assert_eq!(refused, OpenError::Shards { noted: 4, configured });

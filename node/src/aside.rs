@@ -25,7 +25,8 @@ impl Handle {
         // Who has left does not hear of it.
         shared.inbox(shard).set_aside(Box::new(move |tenure| _ = sender.send(work(tenure))))?;
         // Without a word it was not done: the node stops, or the shard was lost before.
-        let not_done = |_| shared.inbox(shard).ready().err().unwrap_or_else(|| Error::nothing_done("the shard was lost"));
+        let not_done =
+            |_| shared.inbox(shard).ready().err().unwrap_or_else(|| Error::nothing_done("the shard was lost"));
         receiver.await.map_err(not_done)
     }
 }

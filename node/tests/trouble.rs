@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use punctual_core::store::{
-    Batch, Beat, Claim, Entry, Fence, Found, Incarnation, Look, Outdated, Refusal, Roll, ShardId, Store, StoreError, Tally,
-    TallyKind, Tenure, Want,
+    Batch, Beat, Claim, Entry, Fence, Found, Incarnation, Look, Outdated, Refusal, Roll, ShardId, Store, StoreError,
+    Tally, TallyKind, Tenure, Want,
 };
 use punctual_core::{
     Certainty, Ending, Millis, Name, QueueSettings, Rate, Refused, Reserve, Ruling, ScheduleOutcome, Standing,

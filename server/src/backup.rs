@@ -59,7 +59,7 @@ impl BackupArgs {
     /// Does it.
     pub fn run(self, json: bool) -> Result<(), Failure> {
         let config = self.whose.settings()?;
-        copy(chosen(&config), &config.data, &self.directory, "backed up", json)
+        copy(chosen(&config)?, &config.data, &self.directory, "backed up", json)
     }
 }
 
@@ -67,7 +67,7 @@ impl RestoreArgs {
     /// Does it.
     pub fn run(self, json: bool) -> Result<(), Failure> {
         let config = self.whose.settings()?;
-        let storage = chosen(&config);
+        let storage = chosen(&config)?;
         if storage.is_in(&config.data) {
             return Err(Failure::Failed(format!(
                 "{} already contains a store: move it away first, so that nothing is lost by mistake",

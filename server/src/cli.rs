@@ -54,7 +54,7 @@ enum Command {
     /// Create, list and revoke tokens.
     #[command(subcommand)]
     Token(TokenCommand),
-    /// Check the files of a store, or show their contents. Needs no server and changes nothing.
+    /// Check a store, show its contents, or bring its tables up to date. Needs no server.
     #[command(subcommand)]
     Store(StoreCommand),
     /// Print a shell completion script.

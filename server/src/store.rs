@@ -1,4 +1,4 @@
-//! `punctual store`: looks into the files of a store without a server. It never changes anything, and the
+//! `punctual store`: works on a store without a server. Checking and showing never change anything, and the
 //! store may be damaged, or in use.
 //!
 //! Exit codes: 0 if all is well, 1 if something is damaged, 2 if it was called wrongly or cannot be read at all.
@@ -7,25 +7,27 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+use serde_json::json;
 
-use crate::config::{Config, of_server};
+use crate::cli::print;
+use crate::config::{Config, of_server, of_store};
 use crate::failure::Failure;
 use crate::stores::{Listing, chosen};
 
 const DAMAGED: u8 = 1;
 
-/// What to do with the files of a store.
+/// What to do with a store.
 #[derive(Debug, Subcommand)]
 pub enum StoreCommand {
     /// Verify every checksum and every count, and list all damage. Exit code: 0 clean, 1 damaged, 2 unreadable.
     Check {
         #[command(flatten)]
-        which: WhichFiles,
+        which: WhichStore,
     },
     /// Show the contents, as far as they can be read. Exit codes are those of `check`.
     Show {
         #[command(flatten)]
-        which: WhichFiles,
+        which: WhichStore,
         /// Also list the rows, table by table in time order.
         #[arg(long)]
         rows: bool,
@@ -36,24 +38,31 @@ pub enum StoreCommand {
         #[arg(long, value_name = "N", requires = "rows")]
         limit: Option<usize>,
     },
+    /// Create the tables of a database, or bring them up to date, as the server does when it starts.
+    Migrate {
+        #[command(flatten)]
+        which: WhichStore,
+    },
 }
 
-/// Which files.
+/// Which store.
 #[derive(Args, Debug)]
-pub struct WhichFiles {
-    /// A server's data directory, or the almanac in it; by default the one in the server's configuration.
-    dir: Option<PathBuf>,
+pub struct WhichStore {
+    /// The URL of a database, or a server's data directory, or the almanac in it; by default the store in the server's
+    /// configuration. A password is better given by PUNCTUAL_STORE_PASSWORD than in the URL.
+    store: Option<String>,
     /// The server's TOML file of settings; by default ./punctual.toml, if it exists.
-    #[arg(long, env = "PUNCTUAL_CONFIG", value_name = "FILE", hide_env_values = true, conflicts_with = "dir")]
+    #[arg(long, env = "PUNCTUAL_CONFIG", value_name = "FILE", hide_env_values = true)]
     config: Option<PathBuf>,
 }
 
-impl WhichFiles {
+impl WhichStore {
     /// The settings that say which store it is, and where. A directory that was named is taken for what the default
-    /// settings would keep in one.
+    /// settings would keep in one; a URL takes the place of the one in the server's settings, the others of which count.
     fn settings(self) -> Result<Config, Failure> {
-        match self.dir {
-            Some(data) => Ok(Config { data, ..Config::default() }),
+        match self.store {
+            Some(url) if url.contains("://") => of_store(self.config, url),
+            Some(data) => Ok(Config { data: data.into(), ..Config::default() }),
             None => of_server(self.config, None),
         }
     }
@@ -63,14 +72,17 @@ impl StoreCommand {
     /// Does it, and says by the exit code how the store is.
     pub fn run(self, json: bool) -> ExitCode {
         let outcome = match self {
-            StoreCommand::Check { which } => {
-                which.settings().and_then(|config| chosen(&config).check(&config.data, json))
-            }
+            StoreCommand::Check { which } => which.settings().and_then(|config| chosen(&config)?.check(&config, json)),
             StoreCommand::Show { which, rows, topic, limit } => {
                 let limit = if rows { limit.unwrap_or(usize::MAX) } else { 0 };
                 let listing = Listing { topic, limit };
-                which.settings().and_then(|config| chosen(&config).show(&config.data, &listing, json))
+                which.settings().and_then(|config| chosen(&config)?.show(&config, &listing, json))
             }
+            StoreCommand::Migrate { which } => which.settings().and_then(|config| {
+                let done = chosen(&config)?.migrate(&config)?;
+                print(&if json { format!("{}\n", json!({ "done": done })) } else { format!("{done}\n") })?;
+                Ok(true)
+            }),
         };
         match outcome {
             Ok(true) => ExitCode::SUCCESS,

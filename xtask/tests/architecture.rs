@@ -33,8 +33,12 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "punctual-client",
             "punctual-core",
             "punctual-http",
+            "punctual-memory",
             "punctual-moving",
+            "punctual-mysql",
             "punctual-node",
+            "punctual-postgres",
+            "punctual-redis",
             "punctual-socket",
             "punctual-wire",
         ],
@@ -128,7 +132,13 @@ fn only_binaries_name_a_store() {
 
 #[test]
 fn the_server_names_a_door_or_a_store_in_one_place() {
-    let places = [("punctual_beanstalk", "doors/beanstalk.rs"), ("punctual_almanac", "stores/almanac/")];
+    let places = [
+        ("punctual_beanstalk", "doors/beanstalk.rs"),
+        ("punctual_almanac", "stores/almanac/"),
+        ("punctual_mysql", "stores/mysql.rs"),
+        ("punctual_postgres", "stores/postgres.rs"),
+        ("punctual_redis", "stores/redis.rs"),
+    ];
     for file in sources().iter().filter_map(|file| file.strip_prefix("server/src/")) {
         let text = fs::read_to_string(root().join("server/src").join(file)).unwrap();
         for (name, place) in places {

@@ -287,6 +287,9 @@ pub struct Stats {
     /// How many commits failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_commits: Option<u64>,
+    /// How many commits the store had confirmed and has lost since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost_commits: Option<u64>,
     /// How many answers were given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answers: Option<u64>,
@@ -307,9 +310,9 @@ pub struct Stats {
     /// How often a request was refused, by the code of the problem.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refusals: Option<BTreeMap<String, u64>>,
-    /// How much memory and disk the store uses, by purpose.
+    /// How much the store uses, and how it is reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub store: Option<StoreSize>,
+    pub store: Option<StoreStats>,
 }
 
 /// How much there is in all topics and queues together.
@@ -332,14 +335,36 @@ pub struct Total {
     pub history: u64,
 }
 
-/// How much memory and disk a store uses, in bytes.
+/// How much a store uses, and how it is reached.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct StoreStats {
+    /// Which store it is: `almanac`, `memory`, `postgres`, `mysql` or `redis`.
+    #[serde(default)]
+    pub kind: String,
+    /// Memory, in bytes.
+    pub memory_bytes: u64,
+    /// Disk, in bytes.
+    pub disk_bytes: u64,
+    /// How it is reached, if it is a database.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<StoreLink>,
+}
+
+/// How a database is reached, since the server started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct StoreSize {
-    /// Memory.
-    pub memory_bytes: u64,
-    /// Disk.
-    pub disk_bytes: u64,
+pub struct StoreLink {
+    /// How many requests were sent to it.
+    pub round_trips: u64,
+    /// How many of them were attempts after a failed one.
+    pub retries: u64,
+    /// How many calls failed after all attempts.
+    pub failures: u64,
+    /// How many connections are open.
+    pub connections: u64,
+    /// How many of them are in use.
+    pub busy: u64,
 }
 
 /// How often things happened to the tasks of a topic.

@@ -39,7 +39,7 @@ mod time;
 
 pub use admin::{
     Deleted, Distribution, EndingChoice, Forecast, ForecastSlot, Happened, ListNames, PauseQueue, QueueInfo, QueueList,
-    Selection, ShiftKey, Stats, StoreSize, Swept, Timing, TopicInfo, TopicList, Total, Unit,
+    Selection, ShiftKey, Stats, StoreLink, StoreStats, Swept, Timing, TopicInfo, TopicList, Total, Unit,
 };
 pub use bytes::Base64;
 pub use event::Event;

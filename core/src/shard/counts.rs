@@ -7,8 +7,8 @@ use crate::answer::First;
 use crate::command::Chosen;
 use crate::name::Name;
 use crate::settings::{QueueSettings, TopicSettings};
-use crate::state::Phase;
-use crate::store::{Table, TallyKind};
+use crate::state::{Phase, State};
+use crate::store::{Row, Table, Tally, TallyKind};
 use crate::time::Timestamp;
 
 /// How much a shard, or a node, holds.
@@ -254,6 +254,14 @@ impl<R> Shard<R> {
             self.directory.count_queue(queue, kind, by);
         }
     }
+}
+
+/// The tallies in which a row of tasks counts, by topic and queue: those by time follow from the waiting ones.
+pub fn counted_in(row: &Row) -> Vec<Tally> {
+    let state = State::decode(&row.state);
+    let Some((of_topic, of_queue)) = kinds(row.table, &state.phase) else { return Vec::new() };
+    let of_queue = of_queue.zip(state.queue.as_ref()).map(|(kind, queue)| Tally::named(kind, queue));
+    [Tally::named(of_topic, &Name::stored(row.key.topic()))].into_iter().chain(of_queue).collect()
 }
 
 /// What a row counts as: for its topic, and for its queue.

@@ -46,13 +46,13 @@ mod stretch;
 mod sweep;
 mod timers;
 
-pub use counts::{Counts, QueueCounts, QueueView, TopicCounts, TopicView, Total};
+pub use counts::{Counts, QueueCounts, QueueView, TopicCounts, TopicView, Total, counted_in};
 pub use forecast::Unit;
 pub use forward::Forward;
 pub(crate) use forward::HEADER_PREFIX;
 pub use mend::Mended;
 pub use needs::{Fetched, Needs};
-pub use open::{OpenError, StoredSettings, settings_of};
+pub use open::{OpenError, StoredSettings, noted_shards, settings_of};
 
 use crate::answer::{Answer, Refused, Reply};
 use crate::command::Command;

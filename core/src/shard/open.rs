@@ -110,6 +110,20 @@ pub fn settings_of(store: &dyn Store, shard: ShardId) -> Result<StoredSettings, 
     Ok(settings)
 }
 
+/// Into how many shards the tasks of a store are divided, if it was ever opened.
+pub fn noted_shards(store: &dyn Store) -> Result<Option<u16>, StoreError> {
+    let mut next = Some(Position::START);
+    while let Some(from) = next {
+        // The note is the first of a shard's settings, or close to it.
+        let page = store.scan(ShardId(0), &Scan { limit: 16, ..settings_from(from) })?;
+        if let Some(note) = page.rows.iter().find(|row| row.key == Meta::key()) {
+            return Ok(Some(Meta::decode(&note.state).shards()));
+        }
+        next = page.next;
+    }
+    Ok(None)
+}
+
 /// Why a shard cannot be opened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {

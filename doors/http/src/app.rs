@@ -7,7 +7,7 @@ use futures_util::future::BoxFuture;
 use punctual_core::Scope;
 use punctual_node::Handle;
 use punctual_node::access::Access;
-use punctual_wire::StoreSize;
+use punctual_wire::StoreStats;
 
 use crate::host::Hosts;
 
@@ -28,8 +28,8 @@ pub struct App {
     pub version: &'static str,
     /// Writes the metrics.
     pub metrics: MetricsSource,
-    /// What the store takes.
-    pub store_size: Arc<dyn Fn() -> StoreSize + Send + Sync>,
+    /// What the store takes, and how it is reached.
+    pub store_stats: Arc<dyn Fn() -> StoreStats + Send + Sync>,
 }
 
 /// Writes the metrics of topics and queues in a scope, and of the node if that is all of them.

@@ -15,7 +15,7 @@ use punctual_memory::MemoryStore;
 use punctual_node::access::Access;
 use punctual_node::{Node, NodeConfig, SystemClock};
 use punctual_socket::listen_unix;
-use punctual_wire::{Problem, StoreSize};
+use punctual_wire::{Problem, StoreStats};
 use tokio::sync::watch;
 
 const SECRET: [u8; 32] = [7; 32];
@@ -42,7 +42,7 @@ static DOOR: LazyLock<PathBuf> = LazyLock::new(|| {
             hosts: Hosts::default(),
             version: "0",
             metrics: Arc::new(|_, _| Box::pin(async { String::new() })),
-            store_size: Arc::new(StoreSize::default),
+            store_stats: Arc::new(StoreStats::default),
         };
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         runtime.expect("a runtime starts").block_on(async {

@@ -20,7 +20,8 @@ Settings come from four places; later ones override earlier ones:
 
 For example, `store.memory` is `memory` in the section `[store]`, `PUNCTUAL_STORE_MEMORY`, or `--store-memory`. For an
 unknown setting or variable, the error suggests the nearest one that exists; for a bad value, it says what to write
-instead. All problems are reported at once, with file and line.
+instead. All problems are reported at once, with file and line. The setting that says where tasks are kept, `store.url`, is called
+after its section alone: `PUNCTUAL_STORE`, `--store`, and in a file that sets nothing else about the store, `store = \"…\"`.
 
 ```console
 $ punctual config           # the settings in effect, and where each one comes from
@@ -66,8 +67,9 @@ fn describe(page: &mut String, settings: impl Iterator<Item = &'static Setting>)
     *page += "\n| setting | default | meaning | variable, flag |\n| --- | --- | --- | --- |\n";
     for setting in settings {
         let default = if setting.default.is_empty() { "not set".to_owned() } else { format!("`{}`", setting.default) };
-        let (about, variable, flag) = (setting.about().replace('|', "\\|"), setting.variable(), setting.flag());
+        let (about, variable) = (setting.about().replace('|', "\\|"), setting.variable());
+        let flag = setting.flag().map_or_else(String::new, |flag| format!(" `--{flag}`"));
         let (name, kind) = (setting.name, setting.kind);
-        _ = writeln!(page, "| `{name}` | {default} | {about} *({kind})* | `{variable}` `--{flag}` |");
+        _ = writeln!(page, "| `{name}` | {default} | {about} *({kind})* | `{variable}`{flag} |");
     }
 }

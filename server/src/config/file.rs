@@ -56,9 +56,12 @@ impl Lines<'_> {
                 (Some(_), _) => {
                     problems.add(&origin, format!("`{name}` is a setting, not a section: write {entry} = …"))
                 }
-                (None, item) if is_section => match item.as_table_like() {
-                    Some(table) => self.walk(table, &name, entries, problems),
-                    None => problems
+                (None, item) if is_section => match (item.as_table_like(), item, Setting::of_section(&name)) {
+                    (Some(table), ..) => self.walk(table, &name, entries, problems),
+                    (None, Item::Value(value), Some(setting)) => {
+                        entries.push(Assignment { setting, given: Given::Toml(value.clone()), origin });
+                    }
+                    (None, ..) => problems
                         .add(&origin, format!("`{name}` is a section: write [{name}], and its settings below it")),
                 },
                 (None, _) => problems.add(&origin, unknown(&name)),

@@ -9,17 +9,19 @@ use super::table::Setting;
 #[derive(Clone, Debug, Default)]
 pub struct Overrides(pub Vec<(String, String)>);
 
-fn arg(setting: &'static Setting) -> Arg {
+fn arg(setting: &'static Setting) -> Option<Arg> {
+    let flag = setting.flag()?;
     let default = if setting.default.is_empty() { String::new() } else { format!(" [default: {}]", setting.default) };
     let arg = Arg::new(setting.name)
-        .long(setting.flag())
+        .long(flag)
         .value_name(setting.place().1.to_uppercase())
         .help(format!("{}{default}", first_sentence(&setting.about())))
         .long_help(format!("{}\n{default} [setting: {}] [env: {}]", setting.about(), setting.name, setting.variable()))
         .help_heading(if setting.is_common { "Settings" } else { "More settings" })
         .hide_short_help(!setting.is_common)
         .action(if setting.is_list() { ArgAction::Append } else { ArgAction::Set });
-    if setting.is_switch() { arg.num_args(0..=1).default_missing_value("true").require_equals(true) } else { arg }
+    let is_switch = setting.is_switch();
+    Some(if is_switch { arg.num_args(0..=1).default_missing_value("true").require_equals(true) } else { arg })
 }
 
 fn first_sentence(about: &str) -> String {
@@ -29,7 +31,7 @@ fn first_sentence(about: &str) -> String {
 
 impl Args for Overrides {
     fn augment_args(command: Command) -> Command {
-        command.args(SETTINGS.iter().map(arg))
+        command.args(SETTINGS.iter().filter_map(arg))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -47,6 +49,7 @@ impl FromArgMatches for Overrides {
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
         self.0 = SETTINGS
             .iter()
+            .filter(|setting| setting.flag().is_some())
             .filter_map(|setting| {
                 let values: Vec<&str> = matches.get_many::<String>(setting.name)?.map(String::as_str).collect();
                 Some((setting.name.to_owned(), values.join(",")))

@@ -42,8 +42,16 @@ impl Sources {
 
 /// The settings of a server on this machine, for commands that work on its files; `data` is a directory that was named.
 pub fn of_server(file: Option<PathBuf>, data: Option<PathBuf>) -> Result<Config, Failure> {
-    let data = data.map(|data| ("data".to_owned(), data.display().to_string()));
-    let sources = Sources::new(file, Overrides(data.into_iter().collect()));
+    overridden(file, data.map(|data| ("data".to_owned(), data.display().to_string())))
+}
+
+/// The same for commands that work on a store that was named by its URL.
+pub fn of_store(file: Option<PathBuf>, url: String) -> Result<Config, Failure> {
+    overridden(file, Some(("store.url".to_owned(), url)))
+}
+
+fn overridden(file: Option<PathBuf>, said: Option<(String, String)>) -> Result<Config, Failure> {
+    let sources = Sources::new(file, Overrides(said.into_iter().collect()));
     load(&sources).map(|effective| effective.config).map_err(|problems| Failure::Usage(problems.to_string()))
 }
 
@@ -57,6 +65,13 @@ pub struct Effective {
     pub(super) values: Vec<(&'static Setting, Value, Origin)>,
 }
 
+impl Effective {
+    /// Whether a setting was said by a flag of the command line.
+    pub fn is_by_flag(&self, name: &str) -> bool {
+        self.values.iter().any(|(setting, _, origin)| setting.name == name && matches!(origin, Origin::Flag(_)))
+    }
+}
+
 /// Brings all sources together.
 pub fn load(sources: &Sources) -> Result<Effective, Problems> {
     let mut loading = Loading { config: Config::default(), values: Vec::new(), problems: Problems::default() };
@@ -68,8 +83,8 @@ pub fn load(sources: &Sources) -> Result<Effective, Problems> {
     let files = loading.take_file(sources.file.as_deref());
     loading.take_environment(&sources.environment);
     for (name, value) in &sources.flags.0 {
-        if let Some(setting) = Setting::named(name) {
-            loading.take(setting, &Given::Text(value.clone()), &Origin::Flag(setting.flag()));
+        if let Some((setting, flag)) = Setting::named(name).and_then(|setting| Some((setting, setting.flag()?))) {
+            loading.take(setting, &Given::Text(value.clone()), &Origin::Flag(flag));
         }
     }
     if loading.problems.0.is_empty() {
@@ -143,6 +158,7 @@ impl Loading {
     fn check(&mut self) {
         let config = self.config.clone();
         self.demand(!config.listen.is_empty(), "listen", "the list is empty: give at least one address");
+        self.check_store(&config);
         let (store, http) = (&config.store, &config.http);
         self.demand(store.memory >= Size(1 << 20), "store.memory", "too small: write 1MiB or more");
         self.demand(store.journal >= Size(1 << 20), "store.journal", "too small: write 1MiB or more");
@@ -170,6 +186,41 @@ impl Loading {
             let is_url = endpoint.starts_with("http://") || endpoint.starts_with("https://");
             self.demand(is_url, "trace.endpoint", "not a URL: write something like http://127.0.0.1:4318");
         }
+    }
+
+    /// Whether there is such a store, and whether all that is said about it concerns it.
+    fn check_store(&mut self, config: &Config) {
+        let store = &config.store;
+        let storage = match crate::stores::named(&store.url) {
+            Ok(storage) => storage,
+            Err(what) => return self.demand(false, "store.url", &what),
+        };
+        let is_said = |(setting, value, origin): &&(&Setting, Value, Origin)| {
+            let is_default = || setting.default_shown().is_ok_and(|shown| shown.to_string() == value.to_string());
+            *origin != Origin::Default
+                && !is_default()
+                && setting.place().0 == Some("store")
+                && setting.name != "store.url"
+        };
+        let said: Vec<&str> = self.values.iter().filter(is_said).map(|(setting, ..)| setting.name).collect();
+        for name in said {
+            let what = format!("it means nothing for the store `{}`: remove it", store.url.scheme());
+            self.demand(storage.settings().contains(&name), name, &what);
+        }
+        let has_other = store.password.is_some() || store.password_file.is_some();
+        let twice = "the password is in the URL already: remove it there, or here";
+        let name = if store.password.is_some() { "store.password" } else { "store.password_file" };
+        self.demand(!(store.url.has_password() && has_other), name, twice);
+        self.demand(
+            store.password.is_none() || store.password_file.is_none(),
+            "store.password_file",
+            "the password is given by `store.password` too: remove one of the two",
+        );
+        self.demand(
+            store.certificate.is_some() == store.key.is_some(),
+            if store.key.is_some() { "store.key" } else { "store.certificate" },
+            "a certificate and its key go together: set `store.certificate` and `store.key`",
+        );
     }
 
     fn demand(&mut self, is_kept: bool, name: &str, what: &str) {

@@ -4,6 +4,7 @@
 //! settings.rs   every setting, once: its name, meaning, default and type
 //! table.rs      what a setting is, and how the list becomes a type and a table
 //! value.rs      how values are written: sizes, times, lists, …
+//! store_url.rs  where tasks are kept, and passwords
 //! file.rs       a TOML file, with the line of each setting
 //! flags.rs      the same settings as flags of the command line
 //! load.rs       brings all of them together and collects whatever is wrong
@@ -20,6 +21,7 @@ mod load;
 mod print;
 mod problem;
 mod settings;
+mod store_url;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -27,7 +29,8 @@ mod value;
 
 pub use document::markdown;
 pub use flags::Overrides;
-pub use load::{Effective, Sources, load, of_server};
+pub use load::{Effective, Sources, load, of_server, of_store};
 pub use problem::nearest;
 pub use settings::Config;
+pub use store_url::StoreUrl;
 pub use value::{Address, LogFormat, Synced};

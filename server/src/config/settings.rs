@@ -1,12 +1,14 @@
 //! Every setting of the server, once. Its variable, its flag, its place in a file, its documentation and its
 //! line in `punctual config` follow from this list; `common` ones are shown by `punctual serve -h`.
 
+use std::fs;
 use std::num::{NonZeroU16, NonZeroUsize};
 use std::path::PathBuf;
 
 use punctual_core::Name;
 use punctual_wire::Span;
 
+use super::store_url::{Secret, StoreUrl};
 use super::table::{Setting, settings};
 use super::value::{Address, FileMode, Given, HostName, LogFormat, Period, Ratio, Reads, Size, Synced};
 
@@ -16,18 +18,21 @@ settings! {
         /// `unix:PATH` is a Unix socket. An address that other machines can reach needs tokens (`punctual token create`)
         /// or `access.open`.
         listen: Vec<Address> = "127.0.0.1:7400", common;
-        /// The directory for all stored data. It is created if it does not exist, and only one process can use it at a
-        /// time.
+        /// The directory of the embedded store, the secret that signs leases, and the tokens. The server creates it if it
+        /// does not exist, and only one process can use it at a time. With a store elsewhere, only the tokens are
+        /// looked for here.
         data: PathBuf = "punctual-data", common;
     }
 
     /// How the node works.
     node: NodePart {
-        /// The name of the node, used in logs and as the owner of its shards.
+        /// The name of the node, used in logs and as the owner of its shards. Two servers on one store cannot have the
+        /// same name.
         name: Name = "node-1";
-        /// The number of shards that tasks are divided into, each on its own thread. One is enough for most uses, and
-        /// keeps the order within a queue strict. It is fixed at the first start and cannot be changed later.
-        shards: NonZeroU16 = "1";
+        /// The number of shards that tasks are divided into, each on its own thread. It is fixed at the first start and
+        /// cannot be changed later. If not set, it is what the store has, or at a first start 1 for the embedded store,
+        /// which is enough for most uses and keeps the order within a queue strict, and 4 for PostgreSQL and MySQL.
+        shards: Option<NonZeroU16> = "";
         /// How many requests may wait for each shard before further ones are refused as overload.
         inbox: NonZeroUsize = "16384";
         /// How many bytes of answers may be in flight at once: tasks, lists and deliveries that clients have not read yet.
@@ -43,17 +48,46 @@ settings! {
         doubt: Span = "30s";
     }
 
-    /// The embedded store.
+    /// Where tasks are kept. See docs/stores.md.
     store: StorePart {
-        /// How much memory recent rows and cached parts of runs may use. Beyond it, a pending task costs at most 16 bytes.
+        /// The store: `almanac` is embedded and keeps its files in the data directory; `memory` forgets everything when the
+        /// server stops; a URL is a database: `postgres://USER@HOST/DATABASE`, `mysql://USER@HOST/DATABASE` or
+        /// `redis://HOST`.
+        url: StoreUrl = "almanac", common;
+        /// Databases: the password, if it is not in the URL. It has no flag, because everyone on a machine can see
+        /// command lines. It is never shown or logged.
+        password: Option<Secret> = "";
+        /// Databases: a file that holds the password and nothing else.
+        password_file: Option<PathBuf> = "", common;
+        /// Databases: how many connections to use at most.
+        connections: NonZeroUsize = "8";
+        /// Databases: how long a request may take, including its retries, before it fails as unavailable.
+        patience: Period = "5s";
+        /// Databases: how long to wait at startup for one that cannot be reached yet.
+        wait: Span = "30s";
+        /// Databases: a PEM file with the certificate to trust, instead of those this machine trusts.
+        ca: Option<PathBuf> = "";
+        /// Databases: a PEM file with a certificate to show, if the database asks for one.
+        certificate: Option<PathBuf> = "";
+        /// Databases: a PEM file with the private key of `store.certificate`.
+        key: Option<PathBuf> = "";
+        /// PostgreSQL: the schema of the tables, which is created if it does not exist. If not set, it is `punctual`.
+        schema: Option<String> = "";
+        /// Databases: what the names of all tables or keys begin with, so that several servers can share a database. If
+        /// not set, nothing for PostgreSQL, `punctual_` for MySQL, and `punctual` for Redis.
+        prefix: Option<String> = "";
+        /// Redis: how many replicas must have a commit before it is confirmed.
+        replicas: usize = "0";
+        /// Almanac: how much memory recent rows and cached parts of runs may use. Beyond it, a pending task costs at most
+        /// 16 bytes.
         memory: Size = "192MiB", common;
-        /// How large the journal grows before its rows move to a run. A larger journal means fewer, larger runs and a
-        /// slower start.
+        /// Almanac: how large the journal grows before its rows move to a run. A larger journal means fewer, larger runs
+        /// and a slower start.
         journal: Size = "128MiB";
-        /// When a commit is synced to disk: `always` before it is confirmed, or within this duration afterwards. With a
-        /// duration, a power loss can lose what was confirmed within it; a killed process loses nothing either way.
+        /// Almanac: when a commit is synced to disk: `always` before it is confirmed, or within this duration afterwards.
+        /// With a duration, a power loss can lose what was confirmed within it; a killed process loses nothing either way.
         sync: Synced = "always", common;
-        /// How much disk space to reserve, so that acknowledging and cancelling still work when the disk is full.
+        /// Almanac: how much disk space to reserve, so that acknowledging and cancelling still work when the disk is full.
         reserve: Size = "32MiB";
     }
 
@@ -182,5 +216,20 @@ impl Config {
     /// The file of tokens: the one that was named, or the one in the data directory.
     pub fn tokens(&self) -> PathBuf {
         self.access.tokens.clone().unwrap_or_else(|| self.data.join("tokens.toml"))
+    }
+
+    /// The store's URL with its password in it, wherever that was said.
+    pub fn store_url(&self) -> Result<String, String> {
+        let StorePart { url, password, password_file, .. } = &self.store;
+        let read = |path: &PathBuf| match fs::read_to_string(path) {
+            Ok(text) => Ok(Secret(text.trim_end_matches(['\r', '\n']).to_owned())),
+            Err(error) => Err(format!("the file of the password, {}, cannot be read: {error}", path.display())),
+        };
+        let password = match (password, password_file) {
+            (Some(password), _) => Some(password.clone()),
+            (None, Some(path)) => Some(read(path)?),
+            (None, None) => None,
+        };
+        Ok(url.whole(password.as_ref()))
     }
 }

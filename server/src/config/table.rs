@@ -3,7 +3,10 @@
 use toml_edit::Value;
 
 use super::settings::{Config, SETTINGS};
-use super::value::{Given, LIST};
+use super::value::{Given, LIST, SECRET};
+
+/// The entry of a section that says what its other entries are about.
+const URL: &str = ".url";
 
 /// A setting.
 pub struct Setting {
@@ -24,12 +27,17 @@ pub struct Setting {
 impl Setting {
     /// The environment variable that sets it.
     pub fn variable(&self) -> String {
-        format!("PUNCTUAL_{}", self.name.replace('.', "_").to_uppercase())
+        format!("PUNCTUAL_{}", self.short_name().replace('.', "_").to_uppercase())
     }
 
-    /// The flag that sets it, without the dashes in front.
-    pub fn flag(&self) -> String {
-        self.name.replace(['.', '_'], "-")
+    /// The flag that sets it, without the dashes in front. A secret has none: everybody on a machine sees its command lines.
+    pub fn flag(&self) -> Option<String> {
+        (self.kind != SECRET).then(|| self.short_name().replace(['.', '_'], "-"))
+    }
+
+    /// Its name as variables and flags have it: the URL of a section is what the section is about.
+    fn short_name(&self) -> &'static str {
+        self.name.strip_suffix(URL).unwrap_or(self.name)
     }
 
     /// Whether it is true or false, so that its flag may stand alone.
@@ -58,6 +66,16 @@ impl Setting {
     /// The setting of this name.
     pub fn named(name: &str) -> Option<&'static Setting> {
         SETTINGS.iter().find(|setting| setting.name == name)
+    }
+
+    /// What a file may write for a whole section: `store = "…"` is short for `url` in `[store]`.
+    pub fn of_section(section: &str) -> Option<&'static Setting> {
+        Setting::named(&format!("{section}{URL}"))
+    }
+
+    /// The default as a file would write it.
+    pub fn default_shown(&self) -> Result<Value, String> {
+        (self.take)(&mut Config::default(), &Given::Text(self.default.to_owned()))
     }
 }
 

@@ -65,8 +65,9 @@ fn every_default_can_be_read() {
 #[test]
 fn variables_and_flags_differ_from_setting_to_setting() {
     let variables: BTreeSet<String> = SETTINGS.iter().map(Setting::variable).collect();
-    let flags: BTreeSet<String> = SETTINGS.iter().map(Setting::flag).collect();
-    assert_eq!((variables.len(), flags.len()), (SETTINGS.len(), SETTINGS.len()));
+    let flags: BTreeSet<String> = SETTINGS.iter().filter_map(Setting::flag).collect();
+    let with_flag = SETTINGS.iter().filter(|setting| setting.flag().is_some()).count();
+    assert_eq!((variables.len(), flags.len()), (SETTINGS.len(), with_flag));
 }
 
 #[test]
@@ -99,6 +100,38 @@ fn values_may_be_written_as_toml_or_as_text() {
     assert_eq!(toml.config, loaded("", &environment, &[]).config);
     assert_eq!(loaded("http.wait = \"90s\"", &[], &[]).config.http.wait, Span(90_000));
     assert_eq!(loaded("[store]\nsync = \"100ms\"", &[], &[]).config.store.sync, Synced::Within(Span(100)));
+}
+
+#[test]
+fn the_store_is_one_setting_however_it_is_written() {
+    let url = "postgres://u:hunter2@db/x";
+    let wanted = loaded(&format!("store = \"{url}\""), &[], &[]).config;
+    assert_eq!(wanted.store_url().unwrap(), url);
+    assert_eq!(loaded(&format!("[store]\nurl = \"{url}\""), &[], &[]).config, wanted);
+    assert_eq!(loaded("", &[("PUNCTUAL_STORE", url)], &[]).config, wanted);
+    let by_flag = loaded("", &[], &[("store.url", url)]);
+    assert_eq!(by_flag.config, wanted);
+    assert_eq!(by_flag.to_json()["store.url"]["place"], "--store");
+}
+
+#[test]
+fn a_password_is_read_from_its_place_and_shown_nowhere() {
+    let desk = Desk::new();
+    let file = desk.directory.path().join("password");
+    fs::write(&file, "hunter2\n").unwrap();
+    let by_file = format!("[store]\nurl = \"redis://db\"\npassword_file = {file:?}");
+    let sources: [(&str, &[(&str, &str)]); 3] = [
+        (&by_file, &[]),
+        ("store = \"redis://db\"", &[("PUNCTUAL_STORE_PASSWORD", "hunter2")]),
+        ("store = \"redis://:hunter2@db\"", &[]),
+    ];
+    for (file, environment) in sources {
+        let effective = loaded(file, environment, &[]);
+        assert_eq!(effective.config.store_url().unwrap(), "redis://:hunter2@db");
+        let shown = format!("{}{}{:?}", effective.to_toml(), effective.to_json(), effective.config);
+        assert!(!shown.contains("hunter2"), "{shown}");
+    }
+    assert_eq!(Setting::named("store.password").unwrap().flag(), None);
 }
 
 #[test]
@@ -188,7 +221,8 @@ fn a_wrong_value_is_refused_with_what_to_write() {
         ),
         ("log.format = \"xml\"", "`log.format`: \"xml\" is not a log format: write auto, human or json"),
         ("trace.sample = 2", "`trace.sample`: \"2\" is not between 0 and 1: write a number such as 0.1"),
-        ("store = 1", "`store` is a section: write [store], and its settings below it"),
+        ("http = 1", "`http` is a section: write [http], and its settings below it"),
+        ("store = 1", "`store.url`: neither the name of a store nor a URL"),
         ("[data]\nx = 1", "`data` is a setting, not a section: write data = …"),
     ];
     for (file, told) in cases {
@@ -209,6 +243,19 @@ fn what_cannot_be_true_together_is_refused_where_it_was_said() {
         ("http.batch = 0", "p.toml:1: `http.batch`: 0 is too small: write 1 or more"),
         ("http.body_time = 0", "p.toml:1: `http.body_time`: 0 is too short: write a duration such as 10s"),
         ("store.memory = \"1KiB\"", "p.toml:1: `store.memory`: too small: write 1MiB or more"),
+        ("store = \"postgres\"", "p.toml:1: `store.url`: write postgres://USER@HOST/DATABASE"),
+        (
+            "[store]\nurl = \"memory\"\nsync = \"1s\"",
+            "p.toml:3: `store.sync`: it means nothing for the store `memory`: remove it",
+        ),
+        (
+            "[store]\nurl = \"postgres://u:hunter2@db/x\"\npassword_file = \"f\"",
+            "p.toml:3: `store.password_file`: the password is in the URL already: remove it there, or here",
+        ),
+        (
+            "[store]\nurl = \"postgres://u@db/x\"\nkey = \"k.pem\"",
+            "p.toml:3: `store.key`: a certificate and its key go together: set `store.certificate` and `store.key`",
+        ),
         ("listen = []", "p.toml:1: `listen`: the list is empty: give at least one address"),
         (
             "trace.endpoint = \"localhost\"",

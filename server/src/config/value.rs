@@ -14,6 +14,8 @@ use punctual_core::Name;
 use punctual_wire::Span;
 use toml_edit::{Array, Value};
 
+use super::store_url::{MASK, Secret, StoreUrl};
+
 /// A value as it was given.
 #[derive(Clone, Debug)]
 pub enum Given {
@@ -43,6 +45,9 @@ impl Given {
 
 /// The kind of settings that hold several values.
 pub const LIST: &str = "a list";
+
+/// The kind of settings that are not to be seen.
+pub const SECRET: &str = "a secret";
 
 /// What a setting can hold.
 pub trait Reads: Sized {
@@ -143,7 +148,7 @@ pub enum LogFormat {
 
 /// For whatever is read from one text and shown as one.
 macro_rules! reads_text {
-    ($($type:ty, $kind:literal, $read:expr, $show:expr;)*) => {$(
+    ($($type:ty, $kind:expr, $read:expr, $show:expr;)*) => {$(
         impl Reads for $type {
             const KIND: &'static str = $kind;
 
@@ -173,6 +178,8 @@ reads_text! {
     Name, "a name", |text| Name::new(text).map_err(|error| error.to_string()), |name| name.as_str().into();
     Synced, "`always` or a duration", read_sync, show_sync;
     Ratio, "a number from 0 to 1", read_ratio, |ratio| ratio.0.into();
+    StoreUrl, "the name or the URL of a store", StoreUrl::read, |url| url.to_string().into();
+    Secret, SECRET, Secret::read, |_| MASK.into();
     Address, "an address", read_address, |address| address.to_string().into();
     HostName, "a name", read_host, |host| host.0.as_str().into();
     LogFormat, "`auto`, `human` or `json`", read_log_format, show_log_format;

@@ -44,7 +44,7 @@ fn open(inside: &Inside<'_>) -> Result<Box<dyn Protocol>, Failure> {
         hosts: Hosts::new(config.http.hosts.iter().flatten().map(|host| host.0.clone())),
         version: env!("CARGO_PKG_VERSION"),
         metrics: Arc::clone(&inside.metrics).into_source(),
-        store_size: Arc::new(move || store.size()),
+        store_stats: Arc::new(move || store.stats()),
     };
     let tls = certificate.as_ref().map(|certificate| certificate.server_config(&["http/1.1"])).transpose()?;
     Ok(Box::new(Http { app, tls, has_names: config.http.hosts.is_some() }))

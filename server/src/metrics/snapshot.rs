@@ -49,6 +49,7 @@ impl Snapshot<'_> {
 
     fn node(&self, page: &mut MetricsPage) {
         page.info("build", "The version that is running.", &[("version", env!("CARGO_PKG_VERSION"))]);
+        page.info("store", "Where tasks are kept.", &[("kind", &self.store.stats().kind)]);
         page.gauge("ready", "1 if the node answers, as reported by /readyz.", None, u64::from(self.is_ready));
         let reasons = [
             ("no-room", matches!(self.hardship, Some(Hardship::NoRoom(_)))),
@@ -160,6 +161,8 @@ impl Snapshot<'_> {
         page.histogram("commit_rows", "How many rows each commit changed.", None, &stats.commit_changes_buckets, 1.0);
 
         page.counter("failed_commits", "Commits that failed or were refused.", stats.failed_commits);
+        let about = "Commits that the store had confirmed and has lost since.";
+        page.counter("lost_commits", about, stats.lost_commits);
         let about = "Stored counts that were found wrong and corrected.";
         page.counter("counts_mended", about, stats.counts_mended);
         page.counter("steps", "Shard steps that did something.", stats.steps);

@@ -4,20 +4,22 @@
 //! taken. Those of unix sockets are `listening on unix:PATH for http`.
 
 use std::io::{Write, stdout};
+use std::path::Path;
 
 use punctual_node::access::Access;
 
 use crate::config::Effective;
 use crate::doors::OpenDoors;
-use crate::stores::OpenStore;
 
 /// Says where the server listens, where its data is, what a confirmation is worth, and how to try it.
-pub fn show(effective: &Effective, doors: &OpenDoors, store: &dyn OpenStore, access: &Access) {
+pub fn show(effective: &Effective, doors: &OpenDoors, data: Option<&Path>, store: &str, access: &Access) {
     let config = &effective.config;
     let mut text = format!("Punctual {}\n", env!("CARGO_PKG_VERSION"));
     text += &doors.listening();
-    let data = std::path::absolute(&config.data).unwrap_or_else(|_| config.data.clone());
-    text += &format!("data in {}\n", data.display());
+    if let Some(data) = data {
+        let data = std::path::absolute(data).unwrap_or_else(|_| data.to_owned());
+        text += &format!("data in {}\n", data.display());
+    }
     text += &format!("{store}\n");
     text += &match effective.files.as_slice() {
         [] => "no configuration file; `punctual config` shows the settings in effect\n".to_owned(),

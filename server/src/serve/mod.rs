@@ -5,10 +5,11 @@
 //! stop:   doors let nobody in ─ node finishes and commits all it took ─ connections end ─ store closes
 //! ```
 //! Sockets come before the store, so that a port that is taken is told before anything is opened; who connects
-//! early waits in the socket's line. **Invariant**: the store closes last, when nobody can use it any more.
+//! early waits in the socket's line. A database that is not there yet is waited for (`opening.rs`). **Invariant**: the store closes last, when nobody can use it any more.
 
 mod banner;
 mod in_force;
+mod opening;
 mod signals;
 mod supervisor;
 
@@ -18,6 +19,7 @@ use std::thread;
 use std::time::Duration;
 
 use punctual_core::store::Store;
+use punctual_core::view::noted_shards;
 use punctual_core::{Clock, ClockStep, ShardConfig, StepFate};
 use punctual_node::{DoubtingClock, Node, NodeConfig};
 use punctual_wire::Time;
@@ -25,12 +27,11 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::archive::Archivist;
 use crate::config::{Config, Effective, LogFormat};
-use crate::data::DataDirectory;
 use crate::doors::{self, Ends, Inside, OpenDoors};
 use crate::failure::Failure;
 use crate::logs;
 use crate::metrics::Metrics;
-use crate::stores::{self, Opening};
+use crate::stores::{self, Opened, Opening, Storage};
 use crate::tls::Certificate;
 use crate::trace::Traces;
 use in_force::InForce;
@@ -65,24 +66,26 @@ fn serve(effective: &Effective, force_open: bool, traces: Option<&Traces>) -> Re
     let doorways = doors::all(config);
     doors::allow_open_files(&doorways);
     // A signal that comes while things are being opened counts as soon as they are.
-    let signals = runtime.block_on(async { Signals::new() })?;
+    let mut signals = runtime.block_on(async { Signals::new() })?;
 
     let tokens = InForce::read(config)?;
     let access = Arc::clone(tokens.access());
     let certificate = Certificate::from(config)?;
     let bound = doors::bind(doorways, config, !access.is_open(), &runtime)?;
 
-    let data = DataDirectory::open(&config.data)?;
+    let storage = stores::chosen(config)?;
+    warn_of_passwords(effective);
     let clock = Arc::new(clock(config));
-    let opening = Opening { config, data: &data, clock: Arc::clone(&clock) as _, is_forced: force_open };
-    let store = stores::chosen(config).open(&opening)?;
-    let node = start_node(config, Arc::clone(&store) as _, Arc::clone(&clock) as _, traces)?;
+    let opening = Opening { config, clock: Arc::clone(&clock) as _, is_forced: force_open };
+    let Some(opened) = opening::open(storage, &opening, &runtime, &mut signals)? else { return Ok(()) };
+    let Opened { store, secret, data } = opened;
+    let node = start_node(config, storage, Arc::clone(&store) as _, Arc::clone(&clock) as _, traces)?;
 
     let inside = Inside {
         config,
         handle: node.handle(),
         access: Arc::clone(&access),
-        secret: data.secret()?,
+        secret,
         certificate: certificate.clone(),
         metrics: Metrics::new(node.handle(), clock, Arc::clone(&store), config.metrics.topics),
         store: Arc::clone(&store),
@@ -92,20 +95,29 @@ fn serve(effective: &Effective, force_open: bool, traces: Option<&Traces>) -> Re
     // Opening a store may take long, and a token that is made meanwhile counts from the first request on.
     supervisor.look_at_tokens();
     let (version, addresses) = (env!("CARGO_PKG_VERSION"), supervisor.doors.addresses());
-    tracing::info!(version, addresses, %store, "started");
-    banner::show(effective, &supervisor.doors, &*store, &access);
-    runtime.block_on(live(node, supervisor, signals))?;
+    tracing::info!(version, addresses, store = store.line(), "started");
+    for warning in store.warnings() {
+        tracing::warn!(warning, "the store promises less than it could");
+    }
+    banner::show(effective, &supervisor.doors, data.as_deref(), &store.line(), &access);
+    let whereabouts = store.whereabouts();
+    runtime.block_on(live(node, supervisor, signals, whereabouts))?;
     runtime.shutdown_timeout(LEFTOVERS);
     if Arc::strong_count(&store) > 1 {
         tracing::warn!("the store is still in use and is left as after a crash; nothing is lost");
     }
     drop(store);
-    tracing::info!("stopped: everything confirmed is on disk");
+    tracing::info!("stopped: everything confirmed is {whereabouts}");
     Ok(())
 }
 
 /// Serves until there is a reason to stop, and stops in order.
-async fn live(node: Node, mut supervisor: Supervisor, mut signals: Signals) -> Result<(), Failure> {
+async fn live(
+    node: Node,
+    mut supervisor: Supervisor,
+    mut signals: Signals,
+    whereabouts: &'static str,
+) -> Result<(), Failure> {
     supervisor.doors.serve();
     let reason = supervisor.until_stopped(&mut signals).await;
     let mut doors = supervisor.doors;
@@ -113,12 +125,12 @@ async fn live(node: Node, mut supervisor: Supervisor, mut signals: Signals) -> R
         Stop::Signal(signal) => {
             tracing::info!(signal, "stopping: no new connections; waiting consumers are answered");
         }
-        Stop::Broken(why) => tracing::error!(why, "stopping: whatever is not on disk yet may be lost"),
+        Stop::Broken(why) => tracing::error!(why, "stopping: whatever was not confirmed yet may be lost"),
     }
     // Nobody may have to wait for what stopping waits for.
     tokio::spawn(async move {
         let signal = signals.next_stop().await;
-        tracing::warn!(signal, "told to stop again: exiting at once; everything confirmed is on disk");
+        tracing::warn!(signal, "told to stop again: exiting at once; everything confirmed is {whereabouts}");
         std::process::exit(1);
     });
     doors.close();
@@ -172,8 +184,19 @@ fn clock(config: &Config) -> DoubtingClock {
     })
 }
 
+/// Everybody on a machine sees its command lines.
+fn warn_of_passwords(effective: &Effective) {
+    if effective.is_by_flag("store.url") && effective.config.store.url.has_password() {
+        tracing::warn!(
+            "the password of the store is on the command line, where everyone on this machine can see it: use the variable \
+             PUNCTUAL_STORE, or `store.password_file`"
+        );
+    }
+}
+
 fn start_node(
     config: &Config,
+    storage: &dyn Storage,
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     traces: Option<&Traces>,
@@ -184,11 +207,15 @@ fn start_node(
     let mut shard = ShardConfig { create_on_use: config.tasks.create_on_use, ..ShardConfig::default() };
     shard.seed = u64::from_le_bytes(seed);
     shard.limits.body_bytes = config.tasks.max_body.as_usize();
-    let mut node = NodeConfig::new(config.node.name.clone()).shards(config.node.shards.get());
+    let shards = match config.node.shards {
+        Some(shards) => shards.get(),
+        None => noted_shards(&*store).map_err(Failure::failed)?.unwrap_or(storage.first_shards()),
+    };
+    let mut node = NodeConfig::new(config.node.name.clone()).shards(shards);
     node.inbox = config.node.inbox.get();
     node.answers_bytes = config.node.answers.as_usize() as u64;
-    // One of the threads may wait for the disk then.
-    node.callers_step = threads(config) > 1;
+    // One of the threads may wait for the disk then, but not for a network.
+    node.callers_step = threads(config) > 1 && !storage.is_remote();
     if let Some(directory) = &config.archive.directory {
         node.archive = Some(Arc::new(Archivist::open(directory, Time::now()).map_err(Failure::Failed)?));
         node.archive_every = config.archive.every.as_duration();

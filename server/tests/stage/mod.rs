@@ -15,6 +15,7 @@
 #![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
 
 mod http;
+mod store;
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -60,6 +61,8 @@ pub fn run(command: &mut Command) -> Ended {
 /// A server that is running, or can be started again.
 pub struct Server {
     directory: TempDir,
+    /// Where it keeps its tasks, as flags.
+    store: Vec<String>,
     arguments: Vec<String>,
     environment: Vec<(String, String)>,
     running: Option<Running>,
@@ -86,7 +89,7 @@ impl Server {
         Server::start_with(&[])
     }
 
-    /// Starts one with further flags of `punctual serve`. `--listen` and `--data` are set unless they are among them.
+    /// Starts one with further flags of `punctual serve`. `--listen`, `--data` and `--store` are set unless they are among them.
     pub fn start_with(arguments: &[&str]) -> Server {
         let mut server = Server::prepare(arguments, &[]);
         server.start_again();
@@ -98,8 +101,9 @@ impl Server {
         let directory = tempfile::Builder::new().prefix("punctual-").tempdir().unwrap();
         let owned = |text: &&str| (*text).to_owned();
         let environment = environment.iter().map(|(name, value)| (owned(name), owned(value))).collect();
-        let arguments = arguments.iter().map(owned).collect();
-        Server { directory, arguments, environment, running: None, printed: Arc::default(), token: None }
+        let arguments: Vec<String> = arguments.iter().map(owned).collect();
+        let store = if is_given(&arguments, "--store") { Vec::new() } else { store::new_place() };
+        Server { directory, store, arguments, environment, running: None, printed: Arc::default(), token: None }
     }
 
     /// Starts it on its data and waits until it is ready.
@@ -128,14 +132,13 @@ impl Server {
     pub fn command(&self) -> Command {
         let mut command = punctual();
         command.arg("serve").current_dir(self.directory.path());
-        let is_given = |flag: &str| self.arguments.iter().any(|argument| argument.split('=').next() == Some(flag));
-        if !is_given("--listen") {
+        if !is_given(&self.arguments, "--listen") {
             command.args(["--listen", "127.0.0.1:0"]);
         }
-        if !is_given("--data") {
+        if !is_given(&self.arguments, "--data") {
             command.arg("--data").arg(self.data());
         }
-        command.args(&self.arguments).envs(self.environment.iter().cloned());
+        command.args(&self.store).args(&self.arguments).envs(self.environment.iter().cloned());
         command
     }
 
@@ -290,6 +293,10 @@ impl Drop for Server {
             eprintln!("--- the server said:\n{}\n---", self.output());
         }
     }
+}
+
+fn is_given(arguments: &[String], flag: &str) -> bool {
+    arguments.iter().any(|argument| argument.split('=').next() == Some(flag))
 }
 
 /// Waits until something is so.

@@ -86,6 +86,7 @@ pub(crate) async fn stats(State(app): State<Shared>, bearer: Bearer) -> Result<R
             commit_micros: distribution(stats.commit_micros),
             commit_changes: distribution(stats.commit_changes),
             failed_commits: number(stats.failed_commits),
+            lost_commits: number(stats.lost_commits),
             answers: number(stats.answers),
             waiting_consumers: number(stats.waiting_consumers as u64),
             waiting_requests: number(stats.inboxes.iter().sum::<usize>() as u64),
@@ -93,7 +94,7 @@ pub(crate) async fn stats(State(app): State<Shared>, bearer: Bearer) -> Result<R
             total,
             topics,
             refusals: is_all.then(refusals),
-            store: is_all.then(|| (app.store_size)()),
+            store: is_all.then(|| (app.store_stats)()),
         },
     ))
 }

@@ -1,6 +1,6 @@
 //! Draws the screen. It is whole at 80 by 24; a larger one has more minutes and more queues.
 
-use punctual_wire::{Distribution, QueueInfo, Time};
+use punctual_wire::{Distribution, QueueInfo, StoreStats, Time};
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -110,17 +110,35 @@ fn draw_lateness(frame: &mut Frame, area: Rect, sample: &Sample) {
 
 fn draw_server(frame: &mut Frame, area: Rect, view: &View, sample: &Sample) {
     let stats = &sample.stats;
-    let memory = told(stats.store.map(|store| store.memory_bytes), bytes);
-    let disk = told(stats.store.map(|store| store.disk_bytes), bytes);
+    let [first, second] = store_rows(stats.store.as_ref());
     let rows = [
         ("waiting consumers", told(stats.waiting_consumers, grouped), None),
         ("waiting requests", told(stats.waiting_requests, grouped), None),
         ("answers a second", rate(view.rates.answers), None),
         ("refusals a second", rate(view.rates.refusals), red_if(view.rates.refusals > 0.0)),
-        ("store, memory", memory, None),
-        ("store, disk", disk, None),
+        first,
+        second,
     ];
     numbers(frame, area, "server", &rows);
+}
+
+/// What is worth knowing of a store: what it takes, and if it is a database how it is reached.
+fn store_rows(store: Option<&StoreStats>) -> [(&'static str, String, Option<Color>); 2] {
+    let told = |number: fn(&StoreStats) -> u64| told(store.map(number), bytes);
+    let Some(link) = store.and_then(|store| store.link) else {
+        return [
+            ("store, memory", told(|store| store.memory_bytes), None),
+            ("store, disk", told(|store| store.disk_bytes), None),
+        ];
+    };
+    let state = match link.failures {
+        0 => format!("{}/{} busy", link.busy, link.connections),
+        failures => format!("{} failed", grouped(failures)),
+    };
+    [
+        ("database", told(|store| store.memory_bytes + store.disk_bytes), None),
+        ("database link", state, red_if(link.failures > 0)),
+    ]
 }
 
 /// For how long the first of those that are ready has been.

@@ -1,17 +1,16 @@
 //! `punctual store` for an almanac: what is damaged in its files, and what is in them.
 
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::Path;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use punctual_almanac::inspect::{Contents, Listed, ListedRow, counted};
 use punctual_almanac::{Damage, ReadOnlyDirectory};
-use punctual_core::Timestamp;
-use punctual_wire::Time;
 use serde_json::{Value, json};
 
 use super::{DIRECTORY, Listing};
 use crate::failure::Failure;
+use crate::stores::print::{ShownRow, instant, say, stored, table_word};
 
 /// Opens the almanac of a data directory, or the almanac itself if that was named.
 fn open(data: &Path) -> Result<ReadOnlyDirectory, Failure> {
@@ -83,17 +82,6 @@ fn progress_bar() -> ProgressBar {
     }
 }
 
-/// Writes to the standard output. A reader who has seen enough is no error.
-fn say(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
-    let mut to = BufWriter::new(io::stdout().lock());
-    match write(&mut to).and_then(|()| to.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::Failed(format!("cannot print: {error}")))
-        }
-        _ => Ok(()),
-    }
-}
-
 fn print(to: &mut dyn Write, listed: &Listed) -> io::Result<()> {
     match listed {
         Listed::Row(row) => print_row(to, row),
@@ -106,32 +94,24 @@ fn print(to: &mut dyn Write, listed: &Listed) -> io::Result<()> {
 }
 
 fn print_row(to: &mut dyn Write, row: &ListedRow) -> io::Result<()> {
-    let [topic, id, queue] = &row.key;
-    write!(to, "{:?} shard {}  {topic}/{id}", row.table, row.shard.0)?;
-    if !queue.is_empty() {
-        write!(to, "/{queue}")?;
-    }
-    write!(to, "  at {}  seq {}", instant(row.at), row.seq)?;
-    if let Some(group) = &row.group {
-        write!(to, "  group {group}")?;
-    }
-    let bytes = |bytes: usize| counted(bytes as u64, "byte");
-    match row.body {
-        Some(body) => write!(to, "  state {} body {}", bytes(row.state), bytes(body))?,
-        None => write!(to, "  state {}, body LOST", bytes(row.state))?,
-    }
     match row.run {
-        Some(run) => writeln!(to, "  run {run:x}"),
-        None => writeln!(to, "  journal"),
+        Some(run) => writeln!(to, "{}  run {run:x}", shown(row)),
+        None => writeln!(to, "{}  journal", shown(row)),
     }
 }
 
-/// An instant in UTC, with the milliseconds since 1970 that are stored.
-fn instant(at: Timestamp) -> String {
-    if at == Timestamp::NEVER {
-        return "never".to_owned();
+fn shown(row: &ListedRow) -> ShownRow<'_> {
+    let [topic, id, queue] = &row.key;
+    ShownRow {
+        table: row.table,
+        shard: row.shard,
+        key: [topic, id, queue],
+        at: row.at,
+        seq: row.seq,
+        group: row.group.as_deref(),
+        state: row.state,
+        body: row.body,
     }
-    format!("{} ({})", Time(at.as_millis()), at.as_millis())
 }
 
 fn damage(damage: &Damage) -> Value {
@@ -148,7 +128,7 @@ fn summary(contents: &Contents) -> Value {
             "file": segment.file, "format": segment.version, "number": segment.number, "bytes": segment.bytes,
         })).collect::<Vec<_>>(),
         "tables": contents.tables.iter().map(|table| json!({
-            "shard": table.shard.0, "table": format!("{:?}", table.table).to_lowercase(),
+            "shard": table.shard.0, "table": table_word(table.table),
             "in_runs": table.in_runs, "recent": table.recent,
         })).collect::<Vec<_>>(),
         "tallies": contents.tallies, "astray": contents.astray,
@@ -159,34 +139,13 @@ fn summary(contents: &Contents) -> Value {
 fn line(listed: &Listed) -> Value {
     match listed {
         Listed::Row(row) => {
-            let [topic, id, queue] = &row.key;
-            json!({
-                "table": format!("{:?}", row.table).to_lowercase(), "shard": row.shard.0,
-                "topic": topic, "id": id, "queue": queue, "at": stored(row.at), "seq": row.seq, "group": row.group,
-                "state_bytes": row.state, "body_bytes": row.body, "run": row.run,
-            })
+            let mut line = shown(row).to_json();
+            line["run"] = json!(row.run);
+            line
         }
         Listed::Lost { table, shard, rows, at, damage: lost } => json!({
-            "table": format!("{table:?}").to_lowercase(), "shard": shard.0, "lost_rows": rows, "at": stored(*at),
+            "table": table_word(*table), "shard": shard.0, "lost_rows": rows, "at": stored(*at),
             "damage": damage(lost),
         }),
-    }
-}
-
-/// Milliseconds since 1970; none for what has no time.
-fn stored(at: Timestamp) -> Option<u64> {
-    (at != Timestamp::NEVER).then(|| at.as_millis())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn instants_are_days_of_the_calendar() {
-        let at = |millis| instant(Timestamp::from_millis(millis));
-        assert_eq!(at(0), "1970-01-01T00:00:00.000Z (0)");
-        assert_eq!(at(951_782_400_000), "2000-02-29T00:00:00.000Z (951782400000)");
-        assert_eq!(instant(Timestamp::NEVER), "never");
     }
 }

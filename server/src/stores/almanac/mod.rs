@@ -6,12 +6,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use punctual_almanac::{Almanac, Directory, OpenError, SyncPolicy};
-use punctual_wire::StoreSize;
+use punctual_wire::StoreStats;
 
-use super::{Copied, Listing, OpenStore, Opening, Storage};
+use super::{Copied, Listing, OpenStore, Opened, Opening, Storage, Unopened};
 use crate::commands::counted;
 use crate::config::{Config, Synced};
-use crate::data::trouble;
+use crate::data::{DataDirectory, trouble};
 use crate::failure::Failure;
 use crate::metrics::{MetricsPage, Series, Unit};
 
@@ -21,14 +21,27 @@ const DIRECTORY: &str = "almanac";
 pub struct Embedded;
 
 impl Storage for Embedded {
-    fn open(&self, opening: &Opening<'_>) -> Result<Arc<dyn OpenStore>, Failure> {
-        let place = opening.data.path().join(DIRECTORY);
+    fn schemes(&self) -> &'static [&'static str] {
+        &["almanac"]
+    }
+
+    fn form(&self) -> &'static str {
+        "almanac"
+    }
+
+    fn settings(&self) -> &'static [&'static str] {
+        &["store.memory", "store.journal", "store.sync", "store.reserve"]
+    }
+
+    fn open(&self, opening: &Opening<'_>) -> Result<Opened, Unopened> {
+        let data = DataDirectory::open(&opening.config.data)?;
+        let place = data.path().join(DIRECTORY);
         let disk = Directory::open(&place).map_err(|error| {
             let place = place.display();
             trouble(&format!("cannot open the store's directory {place}"), &error)
         })?;
         let settings = punctual_almanac::Config {
-            must_exist: opening.data.was_used(),
+            must_exist: data.was_used(),
             accepts_loss: opening.is_forced,
             ..settings(opening.config)
         };
@@ -46,7 +59,8 @@ impl Storage for Embedded {
                 "the store has lost confirmed tasks; continuing without them, because of --force-open"
             );
         }
-        Ok(Arc::new(almanac))
+        let (secret, data) = (data.secret()?, Some(data.path().to_owned()));
+        Ok(Opened { store: Arc::new(almanac), secret, data })
     }
 
     fn is_in(&self, data: &Path) -> bool {
@@ -63,12 +77,16 @@ impl Storage for Embedded {
         })
     }
 
-    fn check(&self, data: &Path, json: bool) -> Result<bool, Failure> {
-        inspect::check(data, json)
+    fn check(&self, config: &Config, json: bool) -> Result<bool, Failure> {
+        inspect::check(&config.data, json)
     }
 
-    fn show(&self, data: &Path, listing: &Listing, json: bool) -> Result<bool, Failure> {
-        inspect::show(data, listing, json)
+    fn show(&self, config: &Config, listing: &Listing, json: bool) -> Result<bool, Failure> {
+        inspect::show(&config.data, listing, json)
+    }
+
+    fn migrate(&self, _: &Config) -> Result<String, Failure> {
+        Ok("the almanac needs no migration: files of older versions are read, and replaced as they are merged".into())
     }
 }
 
@@ -89,10 +107,19 @@ fn settings(config: &Config) -> punctual_almanac::Config {
 }
 
 impl OpenStore for Almanac {
-    fn size(&self) -> StoreSize {
+    fn line(&self) -> String {
+        self.to_string()
+    }
+
+    fn whereabouts(&self) -> &'static str {
+        "on disk"
+    }
+
+    fn stats(&self) -> StoreStats {
         let usage = self.usage();
         let memory = usage.recent_bytes + usage.key_bytes + usage.block_bytes;
-        StoreSize { memory_bytes: memory as u64, disk_bytes: usage.run_bytes + usage.journal_bytes }
+        let (memory_bytes, disk_bytes) = (memory as u64, usage.run_bytes + usage.journal_bytes);
+        StoreStats { kind: "almanac".into(), memory_bytes, disk_bytes, link: None }
     }
 
     fn meter(&self, page: &mut MetricsPage) {

@@ -1,0 +1,49 @@
+//! The secret that vouches for leases, where the store is not in a data directory: it is kept in the store itself, so
+//! that every server on it, and every later life of one, takes the leases that another gave out.
+
+use punctual_core::store::Store;
+
+use super::Unopened;
+use crate::failure::Failure;
+
+/// The entry of the cluster that holds it.
+const ENTRY: &str = "secret";
+
+/// What vouches for leases; made by the first server that comes.
+pub fn shared_secret(store: &dyn Store) -> Result<[u8; 32], Unopened> {
+    loop {
+        if let Some(entry) = store.cluster_get(ENTRY)? {
+            return <[u8; 32]>::try_from(&entry.value[..]).map_err(|_| {
+                let length = entry.value.len();
+                Unopened::Failed(Failure::Failed(format!(
+                    "the secret in the store has {length} bytes instead of 32: restore the store from a backup"
+                )))
+            });
+        }
+        let mut secret = [0; 32];
+        getrandom::fill(&mut secret)
+            .map_err(|error| Failure::Failed(format!("cannot get random numbers from the system: {error}")))?;
+        // Whoever was quicker has made the one that counts.
+        if store.cluster_put(ENTRY, 0, &secret)?.is_ok() {
+            return Ok(secret);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use punctual_memory::MemoryStore;
+    use punctual_node::SystemClock;
+
+    use super::*;
+
+    #[test]
+    fn the_first_secret_stays() {
+        let store = MemoryStore::new(Arc::new(SystemClock));
+        let first = shared_secret(&store).expect("it is made");
+        assert_eq!(shared_secret(&store).expect("it is read"), first);
+        assert_ne!(first, [0; 32]);
+    }
+}
