@@ -35,7 +35,7 @@ use tallies::Counts;
 
 /// How many rows a read looks at, besides those that it gives, before it stops and says where.
 const LOOKED: usize = 4_096;
-/// How many bytes of bodies a page has at least when it stops for their sake.
+/// About how many bytes of bodies a page has when it stops for their sake.
 const BODIES: usize = 8 << 20;
 
 /// Reads from the holdings and the runs that they name.
@@ -81,12 +81,13 @@ enum Hit {
 }
 
 impl Hit {
-    /// How long the body is that comes along.
+    /// About how long the body is that comes along. Blocks are short, but for those of one long row, so their average
+    /// does: no row has to be looked at for it.
     fn body(&self, bodies: Bodies) -> usize {
         match (self, bodies) {
             (_, Bodies::Without) => 0,
             (Hit::Row(row), _) => row.body.len(),
-            (Hit::InBlock(block, index) | Hit::Borrowed(_, block, index), _) => block.row(*index).body().len(),
+            (Hit::InBlock(block, _) | Hit::Borrowed(_, block, _), _) => block.bytes() / block.rows(),
         }
     }
 
