@@ -1,5 +1,8 @@
 -- Batches of different shards, as one: each happens if its shard is at the fence and the serial before it.
 --
+-- What a commit does not need is left out of its statement, since a part that finds nothing to do takes its time too: the lines
+-- between `-- if` and `-- end` stand only in statements of commits that have such changes.
+--
 -- What is removed goes before what is inserted, since a new row may have the key or the number of an old one: the
 -- inserts ask for the count of the removed, and the asking is what orders them.
 --
@@ -11,6 +14,10 @@ WITH own AS (
         AS w (shard, fence, serial, updates, removals, counts)
     WHERE s.shard = w.shard AND s.fence = w.fence AND s.serial = w.serial - 1
     RETURNING s.shard, w.serial, w.updates, w.removals, w.counts
+), counted AS (
+    INSERT INTO {deltas} (shard, serial, counts)
+    SELECT shard, serial, counts FROM own WHERE counts IS NOT NULL
+-- if removals
 ), removed AS (
     DELETE FROM {rows} r
     USING unnest($7::int4[], $8::int8[], $9::int2[], $10::int8[]) AS d (shard, seq, tbl, at)
@@ -25,6 +32,8 @@ WITH own AS (
     CROSS JOIN LATERAL (SELECT ctid FROM {names} WHERE shard = d.shard AND seq = d.seq LIMIT 1) place
     WHERE n.ctid = place.ctid AND d.shard = ANY (ARRAY(SELECT shard FROM own))
     RETURNING 1
+-- end
+-- if updates
 ), updated AS (
     UPDATE {rows} r SET tbl = u.tbl, at = u.at, state = u.state
     FROM unnest($11::int4[], $12::int8[], $13::int2[], $14::int8[], $15::int2[], $16::int8[], $17::bytea[])
@@ -34,28 +43,36 @@ WITH own AS (
     ) place
     WHERE r.ctid = place.ctid AND u.shard = ANY (ARRAY(SELECT shard FROM own))
     RETURNING 1
+-- end
+-- if inserts
 ), inserted AS (
     INSERT INTO {rows} (shard, seq, tbl, at, state)
     SELECT i.shard, i.seq, i.tbl, i.at, i.state
     FROM unnest($18::int4[], $19::int8[], $20::int2[], $21::int8[], $22::bytea[]) AS i (shard, seq, tbl, at, state)
-    WHERE i.shard = ANY (ARRAY(SELECT shard FROM own)) AND (SELECT count(*) FROM removed) >= 0
+    WHERE i.shard = ANY (ARRAY(SELECT shard FROM own))
+-- if removals
+        AND (SELECT count(*) FROM removed) >= 0
+-- end
 ), named AS (
     INSERT INTO {names} (shard, seq, space, topic, id, queue, grp, body)
     SELECT i.shard, i.seq, i.shard * 2 + (i.tbl = 4)::int4, i.topic, i.id, i.queue, i.grp, i.body
     FROM unnest($18::int4[], $19::int8[], $20::int2[], $23::text[], $24::text[], $25::text[], $26::text[], $27::bytea[])
         AS i (shard, seq, tbl, topic, id, queue, grp, body)
-    WHERE i.shard = ANY (ARRAY(SELECT shard FROM own)) AND (SELECT count(*) FROM unnamed) >= 0
-), counted AS (
-    INSERT INTO {deltas} (shard, serial, counts)
-    SELECT shard, serial, counts FROM own WHERE counts IS NOT NULL
-), found AS MATERIALIZED (
-    SELECT (SELECT coalesce(sum(updates), 0) FROM own) AS to_update, (SELECT count(*) FROM updated) AS updated,
-        (SELECT coalesce(sum(removals), 0) FROM own) AS to_remove, (SELECT count(*) FROM removed) AS removed,
-        (SELECT count(*) FROM unnamed) AS unnamed
+    WHERE i.shard = ANY (ARRAY(SELECT shard FROM own))
+-- if removals
+        AND (SELECT count(*) FROM unnamed) >= 0
+-- end
+-- end
 )
 -- A number that is none is the way to fail from within a statement: the message says what was not as it should be.
-SELECT own.shard,
-    CASE WHEN (to_update, to_remove, to_remove) = (updated, removed, unnamed) THEN 0
-    ELSE format('astray: %s of %s updated, %s and %s of %s removed', updated, to_update, removed, unnamed, to_remove)::int4
-    END
-FROM own, found
+SELECT shard
+-- if removals
+    , CASE WHEN ((SELECT count(*) FROM removed), (SELECT count(*) FROM unnamed))
+        = ((SELECT sum(removals) FROM own), (SELECT sum(removals) FROM own)) THEN 0
+    ELSE format('astray: %s of %s removed', (SELECT count(*) FROM removed), (SELECT sum(removals) FROM own))::int4 END
+-- end
+-- if updates
+    , CASE WHEN (SELECT count(*) FROM updated) = (SELECT sum(updates) FROM own) THEN 0
+    ELSE format('astray: %s of %s updated', (SELECT count(*) FROM updated), (SELECT sum(updates) FROM own))::int4 END
+-- end
+FROM own

@@ -26,6 +26,17 @@ impl Column {
         Column { element, count: 0, has_null: false, bytes: BytesMut::new() }
     }
 
+    /// The type of the whole.
+    pub(crate) fn array(&self) -> Type {
+        match self.element {
+            Type::INT2 => Type::INT2_ARRAY,
+            Type::INT4 => Type::INT4_ARRAY,
+            Type::INT8 => Type::INT8_ARRAY,
+            Type::TEXT => Type::TEXT_ARRAY,
+            _ => Type::BYTEA_ARRAY,
+        }
+    }
+
     pub(crate) fn int2(&mut self, value: i16) {
         self.bytes(&value.to_be_bytes());
     }

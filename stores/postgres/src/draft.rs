@@ -6,7 +6,7 @@ use tokio_postgres::types::Type;
 
 use crate::column::Column;
 use crate::number::shard_number;
-use crate::statement::{Query, Statement, value};
+use crate::statement::{Parts, Query, value};
 
 /// The columns of `commit.sql`, in the order of its parameters.
 pub(crate) struct Draft {
@@ -14,22 +14,44 @@ pub(crate) struct Draft {
     removals: [Column; 4],
     updates: [Column; 7],
     inserts: [Column; 10],
+    parts: Parts,
 }
+
+/// What is in the columns.
+const BATCHES: [Type; 6] = [Type::INT4, Type::INT8, Type::INT8, Type::INT4, Type::INT4, Type::BYTEA];
+const REMOVALS: [Type; 4] = [Type::INT4, Type::INT8, Type::INT2, Type::INT8];
+const UPDATES: [Type; 7] = [Type::INT4, Type::INT8, Type::INT2, Type::INT8, Type::INT2, Type::INT8, Type::BYTEA];
+const INSERTS: [Type; 10] = [
+    Type::INT4,
+    Type::INT8,
+    Type::INT2,
+    Type::INT8,
+    Type::BYTEA,
+    Type::TEXT,
+    Type::TEXT,
+    Type::TEXT,
+    Type::TEXT,
+    Type::BYTEA,
+];
 
 /// About what a change takes on its way beside its bytes.
 const CHANGE_BYTES: usize = 80;
 
 impl Draft {
     pub(crate) fn new() -> Draft {
-        let (int2, int4, int8) = (Type::INT2, Type::INT4, Type::INT8);
-        let (text, bytea) = (Type::TEXT, Type::BYTEA);
         Draft {
-            batches: [&int4, &int8, &int8, &int4, &int4, &bytea].map(|of| Column::new(of.clone())),
-            removals: [&int4, &int8, &int2, &int8].map(|of| Column::new(of.clone())),
-            updates: [&int4, &int8, &int2, &int8, &int2, &int8, &bytea].map(|of| Column::new(of.clone())),
-            inserts: [&int4, &int8, &int2, &int8, &bytea, &text, &text, &text, &text, &bytea]
-                .map(|of| Column::new(of.clone())),
+            batches: BATCHES.map(Column::new),
+            removals: REMOVALS.map(Column::new),
+            updates: UPDATES.map(Column::new),
+            inserts: INSERTS.map(Column::new),
+            parts: Parts::default(),
         }
+    }
+
+    /// The types of all parameters. A commit that leaves a part out does not tell them by itself.
+    pub(crate) fn types() -> Vec<Type> {
+        let elements = BATCHES.into_iter().chain(REMOVALS).chain(UPDATES).chain(INSERTS);
+        elements.map(|element| Column::new(element).array()).collect()
     }
 
     /// About how many bytes a batch takes on its way.
@@ -77,12 +99,13 @@ impl Draft {
     }
 
     pub(crate) fn finish(self) -> Query {
-        let Draft { batches, removals, updates, inserts } = self;
+        let Draft { batches, removals, updates, inserts, parts } = self;
         let columns = batches.into_iter().chain(removals).chain(updates).chain(inserts);
-        Query::new(Statement::Commit, columns.map(value).collect())
+        Query::commit(parts, columns.map(value).collect())
     }
 
     fn remove(&mut self, of: ShardId, place: &Place) {
+        self.parts.removals = true;
         let [shard, seq, table, at] = &mut self.removals;
         shard.int4(shard_number(of));
         seq.int8(place.position.seq);
@@ -91,6 +114,7 @@ impl Draft {
     }
 
     fn update(&mut self, of: ShardId, place: &Place, new_table: Table, new_at: Timestamp, new_state: &[u8]) {
+        self.parts.updates = true;
         let [shard, seq, old_table, old_at, table, at, state] = &mut self.updates;
         shard.int4(shard_number(of));
         seq.int8(place.position.seq);
@@ -102,6 +126,7 @@ impl Draft {
     }
 
     fn insert(&mut self, of: ShardId, row: &Row) {
+        self.parts.inserts = true;
         let [shard, seq, table, at, state, topic, id, queue, group, body] = &mut self.inserts;
         shard.int4(shard_number(of));
         seq.int8(row.seq);

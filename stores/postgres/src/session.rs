@@ -11,6 +11,7 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error, Row};
 
 use crate::config::Target;
+use crate::draft::Draft;
 use crate::error::Trouble;
 use crate::migrate;
 use crate::statement::{Query, Statement};
@@ -29,8 +30,11 @@ impl Session {
         let mut session = Session { client, driver, prepared: Vec::new() };
         session.client.batch_execute(&ways(target.patience)).await.map_err(|error| Trouble::of(&error))?;
         migrate::look(&session.client, &target.layout).await?;
-        let texts = Statement::texts(&target.layout);
-        let prepared = in_order(texts.iter().map(|text| session.client.prepare(text)).collect()).await;
+        let (texts, commits, types) =
+            (Statement::texts(&target.layout), Statement::commits(&target.layout), Draft::types());
+        let plain = texts.iter().map(|text| (text, &[][..]));
+        let all = plain.chain(commits.iter().map(|text| (text, &types[..])));
+        let prepared = in_order(all.map(|(text, types)| session.client.prepare_typed(text, types)).collect()).await;
         session.prepared = prepared.into_iter().collect::<Result<_, _>>().map_err(|error| Trouble::of(&error))?;
         Ok(session)
     }
@@ -42,7 +46,7 @@ impl Session {
     }
 
     async fn ask_one(&self, query: &Query) -> Result<Vec<Row>, Error> {
-        let prepared = &self.prepared[query.statement as usize];
+        let prepared = &self.prepared[query.number];
         let values: Vec<&(dyn ToSql + Sync)> = query.values.iter().map(|value| &**value as _).collect();
         self.client.query_raw(prepared, values).await?.try_collect().await
     }
