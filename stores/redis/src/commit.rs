@@ -34,25 +34,25 @@ struct Plan<'a> {
     standing: Vec<&'a Place>,
     updates: Vec<(&'a Change, [u8; 9])>,
     inserts: Vec<(&'a Row, Option<&'a Place>)>,
-    steps: BTreeMap<Step, Vec<Vec<u8>>>,
+    writes: BTreeMap<Write, Vec<Vec<u8>>>,
 }
 
 /// A command and the place of its key. What goes, goes first: what comes may take its place.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Step {
+enum Write {
     Unfield(u8),
     Unrank(u8),
     Field(u8),
     Rank(u8),
 }
 
-impl Step {
+impl Write {
     fn command(self) -> (&'static str, u8) {
         match self {
-            Step::Unfield(key) => ("HDEL", key),
-            Step::Unrank(key) => ("ZREM", key),
-            Step::Field(key) => ("HSET", key),
-            Step::Rank(key) => ("ZADD", key),
+            Write::Unfield(key) => ("HDEL", key),
+            Write::Unrank(key) => ("ZREM", key),
+            Write::Field(key) => ("HSET", key),
+            Write::Rank(key) => ("ZADD", key),
         }
     }
 }
@@ -72,7 +72,7 @@ impl<'a> Plan<'a> {
                 Change::Update { .. } => {}
                 Change::Remove { place } => {
                     plan.remove(place);
-                    plan.step(Step::Unfield(Of::Names as u8), [row::name(&place.key, place.table)]);
+                    plan.note(Write::Unfield(Of::Names as u8), [row::name(&place.key, place.table)]);
                 }
                 Change::Insert { row, replaces } => {
                     if let Some(place) = replaces {
@@ -90,15 +90,15 @@ impl<'a> Plan<'a> {
         let Change::Update { place, table, at, .. } = change else { return };
         let number = row::number(place.position.seq);
         if place.table != *table {
-            self.step(Step::Unrank(order_of(place.table)), [number.to_vec()]);
+            self.note(Write::Unrank(order_of(place.table)), [number.to_vec()]);
             if let Some(group) = &place.group {
                 let member = |table| [row::in_group(table, group), number.to_vec()].concat();
-                self.step(Step::Unrank(Of::Groups as u8), [member(place.table)]);
-                self.step(Step::Rank(Of::Groups as u8), [b"0".to_vec(), member(*table)]);
+                self.note(Write::Unrank(Of::Groups as u8), [member(place.table)]);
+                self.note(Write::Rank(Of::Groups as u8), [b"0".to_vec(), member(*table)]);
             }
         }
         if place.table != *table || place.position.at != *at {
-            self.step(Step::Rank(order_of(*table)), [at.as_millis().to_string().into_bytes(), number.to_vec()]);
+            self.note(Write::Rank(order_of(*table)), [at.as_millis().to_string().into_bytes(), number.to_vec()]);
         }
     }
 
@@ -108,28 +108,28 @@ impl<'a> Plan<'a> {
         self.standing.push(place);
         if let Some(group) = &place.group {
             let member = [row::in_group(place.table, group), number.clone()].concat();
-            self.step(Step::Unrank(Of::Groups as u8), [member]);
+            self.note(Write::Unrank(Of::Groups as u8), [member]);
         }
-        self.step(Step::Unrank(order_of(place.table)), [number.clone()]);
-        self.step(Step::Unfield(Of::Rows as u8), [number]);
+        self.note(Write::Unrank(order_of(place.table)), [number.clone()]);
+        self.note(Write::Unfield(Of::Rows as u8), [number]);
     }
 
     fn insert(&mut self, row: &Row) {
         let number = row::number(row.seq).to_vec();
-        self.step(Step::Field(Of::Names as u8), [row::name(&row.key, row.table), number.clone()]);
-        self.step(Step::Field(Of::Rows as u8), [number.clone(), row::encode(row)]);
+        self.note(Write::Field(Of::Names as u8), [row::name(&row.key, row.table), number.clone()]);
+        self.note(Write::Field(Of::Rows as u8), [number.clone(), row::encode(row)]);
         if row::lies_apart(&row.body) {
-            self.step(Step::Field(Of::Bodies as u8), [number.clone(), row.body.to_vec()]);
+            self.note(Write::Field(Of::Bodies as u8), [number.clone(), row.body.to_vec()]);
         }
         if let Some(group) = &row.group {
             let member = [row::in_group(row.table, group), number.clone()].concat();
-            self.step(Step::Rank(Of::Groups as u8), [b"0".to_vec(), member]);
+            self.note(Write::Rank(Of::Groups as u8), [b"0".to_vec(), member]);
         }
-        self.step(Step::Rank(order_of(row.table)), [row.at.as_millis().to_string().into_bytes(), number]);
+        self.note(Write::Rank(order_of(row.table)), [row.at.as_millis().to_string().into_bytes(), number]);
     }
 
-    fn step<const N: usize>(&mut self, step: Step, arguments: [Vec<u8>; N]) {
-        self.steps.entry(step).or_default().extend(arguments);
+    fn note<const N: usize>(&mut self, write: Write, arguments: [Vec<u8>; N]) {
+        self.writes.entry(write).or_default().extend(arguments);
     }
 
     /// What the script is told, in the order in which it takes it.
@@ -160,16 +160,16 @@ impl<'a> Plan<'a> {
                 None => pack.bytes(b""),
             };
         }
-        self.pack_steps(&mut pack);
+        self.pack_writes(&mut pack);
         pack.texts(&tallies.iter().map(|(tally, _)| tally::encode(tally)).collect::<Vec<_>>());
         pack.texts(&tallies.iter().map(|(_, delta)| delta.to_string()).collect::<Vec<_>>());
         pack.done()
     }
 
-    fn pack_steps(&self, pack: &mut Pack) {
-        pack.list(self.steps.values().map(|arguments| arguments.len().div_ceil(MOST)).sum());
-        for (step, arguments) in &self.steps {
-            let (command, key) = step.command();
+    fn pack_writes(&self, pack: &mut Pack) {
+        pack.list(self.writes.values().map(|arguments| arguments.len().div_ceil(MOST)).sum());
+        for (write, arguments) in &self.writes {
+            let (command, key) = write.command();
             for arguments in arguments.chunks(MOST) {
                 pack.list(2 + arguments.len()).bytes(command.as_bytes()).number(u32::from(key));
                 arguments.iter().for_each(|argument| {
@@ -223,5 +223,43 @@ fn astray(batch: &Batch, what: &str, which: usize) -> String {
         "place" => format!("another row, or another place, than {:?}", plan.standing.get(which)),
         "key" => format!("the key of {:?} is another row's", plan.inserts.get(which).map(|(row, _)| row.place())),
         _ => "a new row has a number that is taken".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use punctual_core::store::ShardId;
+    use redis::Value;
+
+    use super::*;
+
+    fn text(text: &str) -> Value {
+        Value::BulkString(text.into())
+    }
+
+    /// What becomes of a batch of serial 5 under fence 70, if another fence and serial stand there.
+    fn meets(fence: &str, serial: &str, is_repeated: bool) -> Result<Result<(), Refusal>, StoreError> {
+        let tallies = vec![(Tally::slot(punctual_core::store::TallyKind::DueDay, 1), 1)];
+        let batch = Batch { shard: ShardId(1), fence: Fence(70), serial: 5, changes: Vec::new(), tallies };
+        let value = Value::Array(vec![text("stands"), text(fence), text(serial)]);
+        outcome(&batch, Answer { value, is_repeated })
+    }
+
+    #[test]
+    fn a_lower_serial_is_a_loss_unless_somebody_else_is_the_owner() {
+        let lost = |found| Ok(Err(Refusal::Lost { expected: 4, found }));
+        let fenced = |current| Ok(Err(Refusal::Fenced { current: Fence(current) }));
+        assert_eq!(meets("70", "3", false), lost(3), "under our own fence");
+        assert_eq!(meets("60", "3", false), lost(3), "our claim is lost, too");
+        assert_eq!(meets("0", "0", false), lost(0), "all is lost");
+        assert_eq!(meets("60", "4", false), fenced(60), "nothing of ours is lost but the claim");
+        assert_eq!(meets("80", "3", false), fenced(80));
+        assert_eq!(meets("80", "9", false), fenced(80));
+    }
+
+    #[test]
+    fn who_cannot_know_whether_the_first_attempt_happened_says_so() {
+        assert!(matches!(meets("80", "5", true), Err(StoreError::Unavailable(_))), "it may be the one that is there");
+        assert!(matches!(meets("80", "4", true), Ok(Err(Refusal::Fenced { .. }))), "it is not there");
     }
 }

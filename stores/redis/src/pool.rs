@@ -1,5 +1,5 @@
 //! The connections to each server: as many as are needed at once, up to a limit. One is only ever used by one call at a
-//! time: WAIT knows of what its own connection has written, and a long answer delays nobody else's.
+//! time: WAIT is about what its own connection has written, and a long answer delays nobody else's.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -100,11 +100,12 @@ fn a_commit_that_too_few_replicas_have_is_not_confirmed() {
     assert!(store.to_string().contains("at 1 replica"), "{store}");
     let mut owner = Owner::of(&store, "a");
     owner.insert(1).unwrap().unwrap();
-    pair.link.refuse();
+    // The replica is still there for the master, and hears nothing.
+    pair.link.hang();
     let refused = owner.insert(2);
     assert!(matches!(&refused, Err(StoreError::Unavailable(why)) if why.contains("0 of 1 replicas")), "{refused:?}");
 
-    // On another connection too, which has written nothing: WAIT by itself would say that all is well.
+    // On another connection too, though the batch is there already.
     let another = pair.waiting_for_replica();
     let mut again = Owner { store: Arc::clone(&another), ..owner.clone() };
     assert!(matches!(again.insert(2), Err(StoreError::Unavailable(_))));

@@ -1,8 +1,8 @@
 -- Makes one batch of a shard happen, wholly or not at all. A script that fails half-way is not undone, so everything is
 -- looked at before the first write.
 --
--- ARGV: fence, serial, whether to write even if the batch is there already ('1': WAIT only knows of what its own
---       connection has written), and the batch, which is left out if it changes nothing.
+-- ARGV: fence, serial, whether to write even if the batch is there already ('1': WAIT is only promised to know of what its
+--       own connection has written), and the batch, which is left out if it changes nothing.
 -- Answers {'done'}, {'stands', fence, serial} if the shard stands elsewhere, or {'astray', what, which}.
 local own, live, dead, history, settings, names, rows, bodies, groups, tallies = unpack(KEYS)
 
