@@ -88,3 +88,15 @@ fn a_server_that_may_forget_is_warned_of() {
     assert_eq!(store.warnings(), Vec::<String>::new());
     assert!(store.to_string().ends_with("confirmed when on the server's disk"), "{store}");
 }
+
+#[test]
+fn a_store_works_and_ends_on_a_thread_of_somebody_elses_runtime() {
+    let postgres = Postgres::start();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        let store = open(&postgres.url());
+        let mut owner = Owner::of(&store, SHARD, "a");
+        owner.commit(vec![insert(row(1))]).unwrap().unwrap();
+        owner.expect(&[row(1)]);
+    });
+}
