@@ -34,6 +34,7 @@ mod trouble;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use punctual_core::store::StoreError;
 
@@ -47,6 +48,9 @@ use trouble::Hardships;
 pub use config::Config;
 pub use layout::Migrated;
 pub use trouble::OpenError;
+
+/// A beat that comes late is worth nothing, so it is given up early.
+const BEAT_PATIENCE: Duration = Duration::from_secs(2);
 
 /// A store in a database of a MariaDB or MySQL server.
 pub struct MysqlStore {
@@ -103,7 +107,7 @@ impl MysqlStore {
         let login = config.login()?;
         let tables = Tables::new(&config.prefix);
         let threads = threads()?;
-        let beats = Pool::new(Arc::clone(&threads), login.clone(), 1, config.patience);
+        let beats = Pool::new(Arc::clone(&threads), login.clone(), 1, config.patience.min(BEAT_PATIENCE));
         let pool = Arc::new(Pool::new(threads, login, config.connections, config.patience));
         let deadline = pool.deadline();
         let server = Server::learn(&mut pool.take(deadline)?, deadline)?;

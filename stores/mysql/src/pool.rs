@@ -155,8 +155,10 @@ pub(crate) struct Line<'p> {
 impl Line<'_> {
     /// Has statements carried out in one round trip.
     pub(crate) fn ask(&mut self, sql: &Sql, deadline: Instant) -> Result<Vec<Answer>, Stopped> {
+        let Some(connection) = self.connection.as_mut() else {
+            return Err(Stopped { after: 0, why: Trouble::Away("the connection is closed".to_owned()) });
+        };
         count(&self.pool.counters.round_trips);
-        let connection = self.connection.as_mut().expect("a line that failed is not used again");
         let asked = connection.ask(sql.as_bytes().to_vec(), deadline);
         if let Err(stopped) = &asked {
             self.is_soiled = true;
@@ -172,9 +174,6 @@ impl Line<'_> {
 
     /// Rolls back what failed, and asks for something more in the same round trip.
     pub(crate) fn roll_back_and_ask(&mut self, sql: &Sql, deadline: Instant) -> Result<Vec<Answer>, Trouble> {
-        if self.connection.is_none() {
-            return Err(Trouble::Away("the connection is closed".to_owned()));
-        }
         let mut text = Sql::from("ROLLBACK");
         text.then(sql);
         let mut answers = self.ask(&text, deadline).map_err(|stopped| stopped.why)?;
