@@ -54,7 +54,7 @@ enum Command {
     /// Create, list and revoke tokens.
     #[command(subcommand)]
     Token(TokenCommand),
-    /// Check a store, show its contents, or bring its tables up to date. Needs no server.
+    /// Check a store, show its contents, move it into another one, or bring its tables up to date. Needs no server.
     #[command(subcommand)]
     Store(StoreCommand),
     /// Print a shell completion script.

@@ -10,6 +10,7 @@ mod doors;
 mod failure;
 mod logs;
 mod metrics;
+mod moving;
 mod private_file;
 mod serve;
 mod store;

@@ -12,6 +12,7 @@ use serde_json::json;
 use crate::cli::print;
 use crate::config::{Config, of_server, of_store};
 use crate::failure::Failure;
+use crate::moving::MoveArgs;
 use crate::stores::{Listing, chosen};
 
 const DAMAGED: u8 = 1;
@@ -38,6 +39,7 @@ pub enum StoreCommand {
         #[arg(long, value_name = "N", requires = "rows")]
         limit: Option<usize>,
     },
+    Move(MoveArgs),
     /// Create the tables of a database, or bring them up to date, as the server does when it starts.
     Migrate {
         #[command(flatten)]
@@ -78,6 +80,7 @@ impl StoreCommand {
                 let listing = Listing { topic, limit };
                 which.settings().and_then(|config| chosen(&config)?.show(&config, &listing, json))
             }
+            StoreCommand::Move(args) => args.run(json).map(|()| true),
             StoreCommand::Migrate { which } => which.settings().and_then(|config| {
                 let done = chosen(&config)?.migrate(&config)?;
                 print(&if json { format!("{}\n", json!({ "done": done })) } else { format!("{done}\n") })?;

@@ -55,6 +55,9 @@ fn overridden(file: Option<PathBuf>, said: Option<(String, String)>) -> Result<C
     load(&sources).map(|effective| effective.config).map_err(|problems| Failure::Usage(problems.to_string()))
 }
 
+/// What can be said of any store.
+const OF_ANY: [&str; 4] = ["store.url", "store.moving_to", "store.moving_to_password", "store.moving_to_password_file"];
+
 /// What counts, and where it came from.
 pub struct Effective {
     /// The settings.
@@ -200,12 +203,15 @@ impl Loading {
             *origin != Origin::Default
                 && !is_default()
                 && setting.place().0 == Some("store")
-                && setting.name != "store.url"
+                && !OF_ANY.contains(&setting.name)
         };
         let said: Vec<&str> = self.values.iter().filter(is_said).map(|(setting, ..)| setting.name).collect();
         for name in said {
             let what = format!("it means nothing for the store `{}`: remove it", store.url.scheme());
             self.demand(storage.settings().contains(&name), name, &what);
+        }
+        if let Some(Err(what)) = store.moving_to.as_ref().map(crate::stores::named) {
+            self.demand(false, "store.moving_to", &what);
         }
         let has_other = store.password.is_some() || store.password_file.is_some();
         let twice = "the password is in the URL already: remove it there, or here";

@@ -78,6 +78,13 @@ settings! {
         prefix: Option<String> = "";
         /// Redis: how many replicas must have a commit before it is confirmed.
         replicas: usize = "0";
+        /// Another store to move everything into while the server runs, as in `store`. Once it is done, set `store` to it. See
+        /// docs/moving.md.
+        moving_to: Option<StoreUrl> = "";
+        /// The password of the store to move into, if it is a database and the password is not in the URL.
+        moving_to_password: Option<Secret> = "";
+        /// A file that holds the password of the store to move into and nothing else.
+        moving_to_password_file: Option<PathBuf> = "";
         /// Almanac: how much memory recent rows and cached parts of runs may use. Beyond it, a pending task costs at most
         /// 16 bytes.
         memory: Size = "192MiB", common;

@@ -31,7 +31,8 @@ use crate::doors::{self, Ends, Inside, OpenDoors};
 use crate::failure::Failure;
 use crate::logs;
 use crate::metrics::Metrics;
-use crate::stores::{self, Opened, Opening, Storage};
+use crate::moving::{self, LiveMove};
+use crate::stores::{self, OpenStore, Opened, Opening, Storage, Unopened};
 use crate::tls::Certificate;
 use crate::trace::Traces;
 use in_force::InForce;
@@ -78,8 +79,24 @@ fn serve(effective: &Effective, force_open: bool, traces: Option<&Traces>) -> Re
     let clock = Arc::new(clock(config));
     let opening = Opening { config, clock: Arc::clone(&clock) as _, is_forced: force_open };
     let Some(opened) = opening::open(storage, &opening, &runtime, &mut signals)? else { return Ok(()) };
-    let Opened { store, secret, data } = opened;
-    let node = start_node(config, storage, Arc::clone(&store) as _, Arc::clone(&clock) as _, traces)?;
+    let live = match &config.store.moving_to {
+        Some(to) => {
+            Some(LiveMove::prepare(config, to, &opened, Arc::clone(&clock) as _).map_err(Unopened::into_failure)?)
+        }
+        None => None,
+    };
+    let Opened { store: home, secret, data } = opened;
+    // Of a store that is being moved under the server, a part may be elsewhere: both together are whole.
+    let is_whole = live.as_ref().is_none_or(|live| !live.is_under_way());
+    if is_whole {
+        moving::check(&*home)?;
+    }
+    let store = live.as_ref().map_or(Arc::clone(&home), |live| Arc::clone(&live.store) as Arc<dyn OpenStore>);
+    let (node, shards) = start_node(config, storage, Arc::clone(&store) as _, Arc::clone(&clock) as _, traces)?;
+    if is_whole {
+        moving::take_up(&*home)?;
+    }
+    drop(home);
 
     let inside = Inside {
         config,
@@ -91,6 +108,7 @@ fn serve(effective: &Effective, force_open: bool, traces: Option<&Traces>) -> Re
         store: Arc::clone(&store),
     };
     let doors = OpenDoors::open(bound, inside)?;
+    let moving = live.map(|live| live.start(node.handle(), shards));
     let mut supervisor = Supervisor { handle: node.handle(), tokens, certificate, doors };
     // Opening a store may take long, and a token that is made meanwhile counts from the first request on.
     supervisor.look_at_tokens();
@@ -101,7 +119,11 @@ fn serve(effective: &Effective, force_open: bool, traces: Option<&Traces>) -> Re
     }
     banner::show(effective, &supervisor.doors, data.as_deref(), &store.line(), &access);
     let whereabouts = store.whereabouts();
-    runtime.block_on(live(node, supervisor, signals, whereabouts))?;
+    let lived = runtime.block_on(serve_until_stopped(node, supervisor, signals, whereabouts));
+    if let Some(moving) = moving {
+        moving.end();
+    }
+    lived?;
     runtime.shutdown_timeout(LEFTOVERS);
     if Arc::strong_count(&store) > 1 {
         tracing::warn!("the store is still in use and is left as after a crash; nothing is lost");
@@ -112,7 +134,7 @@ fn serve(effective: &Effective, force_open: bool, traces: Option<&Traces>) -> Re
 }
 
 /// Serves until there is a reason to stop, and stops in order.
-async fn live(
+async fn serve_until_stopped(
     node: Node,
     mut supervisor: Supervisor,
     mut signals: Signals,
@@ -200,7 +222,7 @@ fn start_node(
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     traces: Option<&Traces>,
-) -> Result<Node, Failure> {
+) -> Result<(Node, u16), Failure> {
     let mut seed = [0; 8];
     getrandom::fill(&mut seed)
         .map_err(|error| Failure::Failed(format!("cannot get random numbers from the system: {error}")))?;
@@ -222,5 +244,5 @@ fn start_node(
     }
     node.tracer = traces.map(Traces::tracer);
     node.shard = shard;
-    Node::start(node, store, clock).map_err(Failure::failed)
+    Ok((Node::start(node, store, clock).map_err(Failure::failed)?, shards))
 }

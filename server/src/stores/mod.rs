@@ -28,6 +28,8 @@ use crate::failure::Failure;
 use crate::metrics::MetricsPage;
 use database::Remote;
 
+pub use shared_secret::SECRET;
+
 /// All stores, in the order in which they are listed.
 const ALL: [&dyn Storage; 5] =
     [&almanac::Embedded, &memory::Forgetful, &Remote(postgres::Postgres), &Remote(mysql::Mysql), &Remote(redis::Redis)];

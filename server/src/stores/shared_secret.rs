@@ -7,27 +7,34 @@ use super::Unopened;
 use crate::failure::Failure;
 
 /// The entry of the cluster that holds it.
-const ENTRY: &str = "secret";
+pub const SECRET: &str = "secret";
 
 /// What vouches for leases; made by the first server that comes.
 pub fn shared_secret(store: &dyn Store) -> Result<[u8; 32], Unopened> {
     loop {
-        if let Some(entry) = store.cluster_get(ENTRY)? {
-            return <[u8; 32]>::try_from(&entry.value[..]).map_err(|_| {
-                let length = entry.value.len();
-                Unopened::Failed(Failure::Failed(format!(
-                    "the secret in the store has {length} bytes instead of 32: restore the store from a backup"
-                )))
-            });
+        if let Some(secret) = kept_secret(store)? {
+            return Ok(secret);
         }
         let mut secret = [0; 32];
         getrandom::fill(&mut secret)
             .map_err(|error| Failure::Failed(format!("cannot get random numbers from the system: {error}")))?;
         // Whoever was quicker has made the one that counts.
-        if store.cluster_put(ENTRY, 0, &secret)?.is_ok() {
+        if store.cluster_put(SECRET, 0, &secret)?.is_ok() {
             return Ok(secret);
         }
     }
+}
+
+/// What vouches for leases, if the store has it.
+pub fn kept_secret(store: &dyn Store) -> Result<Option<[u8; 32]>, Unopened> {
+    let Some(entry) = store.cluster_get(SECRET)? else { return Ok(None) };
+    let secret = <[u8; 32]>::try_from(&entry.value[..]).map_err(|_| {
+        let length = entry.value.len();
+        Unopened::Failed(Failure::Failed(format!(
+            "the secret in the store has {length} bytes instead of 32: restore the store from a backup"
+        )))
+    });
+    secret.map(Some)
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use punctual_almanac::{Almanac, Directory, OpenError, SyncPolicy};
 use punctual_wire::StoreStats;
 
+use super::shared_secret::kept_secret;
 use super::{Copied, Listing, OpenStore, Opened, Opening, Storage, Unopened};
 use crate::commands::counted;
 use crate::config::{Config, Synced};
@@ -60,6 +61,8 @@ impl Storage for Embedded {
             );
         }
         let (secret, data) = (data.secret()?, Some(data.path().to_owned()));
+        // What was moved here from another store has brought along what vouches for its leases.
+        let secret = kept_secret(&almanac)?.unwrap_or(secret);
         Ok(Opened { store: Arc::new(almanac), secret, data })
     }
 
