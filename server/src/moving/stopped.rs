@@ -15,7 +15,7 @@ use serde_json::json;
 
 use super::place::Place;
 use crate::cli::print;
-use crate::config::Secret;
+use crate::config::of_server;
 use crate::failure::Failure;
 use crate::stores::{Opened, SECRET, chosen};
 
@@ -27,14 +27,12 @@ use crate::stores::{Opened, SECRET, chosen};
 pub struct MoveArgs {
     /// The store to move. The password of a database is better given by PUNCTUAL_STORE_PASSWORD than in the URL.
     from: String,
-    /// The store to move it into, which must be empty. The password of a database is better given by PUNCTUAL_STORE_TO_PASSWORD
-    /// than in the URL.
+    /// The store to move it into, which must be empty. The password of a database is better given by
+    /// PUNCTUAL_STORE_MOVING_TO_PASSWORD than in the URL.
     to: String,
     /// A file that holds the password of the store to move into, and nothing else.
     #[arg(long, value_name = "FILE")]
     to_password_file: Option<PathBuf>,
-    #[arg(long, env = "PUNCTUAL_STORE_TO_PASSWORD", hide = true, hide_env_values = true)]
-    to_password: Option<String>,
     /// First delete what an abandoned move, or one that was undone, has left in the target. Never deletes anything else.
     #[arg(long)]
     afresh: bool,
@@ -78,8 +76,9 @@ impl MoveArgs {
 
     /// The password in the configuration is that of the store to move.
     fn target(&self) -> Result<Place, Failure> {
-        let place = Place::read(&self.to, self.config.clone())?;
-        Ok(place.with_password(self.to_password.clone().map(Secret), self.to_password_file.clone()))
+        let settings = of_server(self.config.clone(), None)?.store;
+        let file = self.to_password_file.clone().or(settings.moving_to_password_file);
+        Ok(Place::read(&self.to, self.config.clone())?.with_password(settings.moving_to_password, file))
     }
 }
 
