@@ -54,7 +54,11 @@ impl Arrival<'_> {
                 return Ok(roll);
             };
             let (life, until) = *first_seen.get_or_insert_with(|| {
-                tracing::info!(until = %other.until, "waiting for the end of this server's former life, which did not say goodbye");
+                let milliseconds = other.until.since(roll.now()).0;
+                tracing::info!(
+                    milliseconds,
+                    "waiting for the end of this server's former life, which did not say goodbye"
+                );
                 (other.who.number, other.until)
             });
             // One that is over does not beat any more.

@@ -8,7 +8,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, chown};
 
 use serde_json::{Value, json};
-use stage::{Ended, Server, punctual, run};
+use stage::{ALMANAC, Ended, Server, punctual, run};
 
 fn command(server: &Server, arguments: &[&str]) -> Ended {
     let url = format!("http://{}", server.address());
@@ -25,7 +25,7 @@ fn schedule(server: &Server, numbers: std::ops::Range<u32>) {
 
 #[test]
 fn a_backup_of_a_running_server_brings_back_tasks_settings_and_leases() {
-    let mut server = Server::start();
+    let mut server = Server::start_with(ALMANAC);
     server.send("PUT", "/v1/topics/t", &json!({ "owner": "me", "history": "7d" })).expect(200);
     server.send("PUT", "/v1/queues/t", &json!({ "lease": "10m" })).expect(200);
     schedule(&server, 0..50);
@@ -61,7 +61,7 @@ fn a_backup_of_a_running_server_brings_back_tasks_settings_and_leases() {
 
 #[test]
 fn what_root_restores_belongs_to_the_owner_of_the_data() {
-    let mut server = Server::start();
+    let mut server = Server::start_with(ALMANAC);
     schedule(&server, 0..3);
     let backup = server.directory().join("backup");
     let backup = backup.to_str().unwrap();
@@ -88,7 +88,7 @@ fn what_root_restores_belongs_to_the_owner_of_the_data() {
 
 #[test]
 fn an_export_brings_settings_along_and_an_import_puts_them_where_there_are_none() {
-    let (one, other) = (Server::start(), Server::start());
+    let (one, other) = (Server::start_with(ALMANAC), Server::start_with(ALMANAC));
     one.send("PUT", "/v1/queues/slow", &json!({ "lease": "10m" })).expect(200);
     one.send("PUT", "/v1/topics/t", &json!({ "owner": "me", "feeds": [{ "queue": "slow" }] })).expect(200);
     one.send("PUT", "/v1/topics/kept", &json!({ "owner": "me" })).expect(200);

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::json;
-use stage::{Server, eventually};
+use stage::{ALMANAC, Server, eventually};
 
 const SHIM: &str = r#"
 #define _GNU_SOURCE
@@ -49,7 +49,7 @@ fn a_failed_sync_ends_the_process_and_a_restart_has_what_was_confirmed() {
     let directory = tempfile::tempdir().unwrap();
     let (library, broken) = (shim(directory.path()), directory.path().join("broken"));
     let environment = [("LD_PRELOAD", library.to_str().unwrap()), ("BROKEN_DISK", broken.to_str().unwrap())];
-    let mut server = Server::prepare(&[], &environment);
+    let mut server = Server::prepare(ALMANAC, &environment);
     server.start_again();
     for id in ["kept", "cancelled"] {
         server.post("/v1/tasks", &json!({ "topic": "t", "id": id, "delay": "1h" })).expect(201);

@@ -10,6 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use punctual_engines::Postgres;
 use serde_json::{Value, json};
 use stage::{Ended, Server, punctual, run};
 
@@ -24,9 +25,19 @@ fn deployed(file: &str) -> String {
 /// All values of each label of each metric.
 type Exported = BTreeMap<String, BTreeMap<String, BTreeSet<String>>>;
 
-/// What a server exports that has an archive and a beanstalk door, has handed out, given up and refused something.
+/// What servers export that have an archive and a beanstalk door, have handed out, given up and refused something: one on
+/// the almanac, and one on a database.
 fn exported() -> Exported {
-    let server = Server::start_with(&["--archive-directory", "archive", "--beanstalk-listen", "127.0.0.1:0"]);
+    let database = Postgres::start();
+    let mut all = Exported::new();
+    export("almanac", &mut all);
+    export(&database.url(), &mut all);
+    all
+}
+
+fn export(store: &str, all: &mut Exported) {
+    let doors = ["--archive-directory", "archive", "--beanstalk-listen", "127.0.0.1:0"];
+    let server = Server::start_with(&[&doors[..], &["--store", store]].concat());
     for what in ["acknowledge", "reject"] {
         server.post("/v1/tasks", &json!({ "topic": "t", "id": what })).expect(201);
         let taken = server.post("/v1/reserve", &json!({ "queues": ["t"], "wait": "5s" })).expect(200).json();
@@ -35,7 +46,6 @@ fn exported() -> Exported {
     }
     server.send("PUT", "/v1/topics/p", &json!({ "paused": true })).expect(200);
     server.post("/v1/tasks", &json!({ "topic": "p" })).expect(409);
-    let mut all = Exported::new();
     for line in server.get("/metrics").expect(200).text().lines().filter(|line| !line.starts_with('#')) {
         let (name, rest) = line.split_at(line.find(['{', ' ']).unwrap());
         let labels = all.entry(name.to_owned()).or_default();
@@ -46,7 +56,6 @@ fn exported() -> Exported {
             }
         }
     }
-    all
 }
 
 /// What Prometheus adds to whatever it scrapes.

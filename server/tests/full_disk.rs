@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use serde_json::{Value, json};
-use stage::{Server, eventually};
+use stage::{ALMANAC, Server, eventually};
 
 /// A file system of its own, gone with the test.
 struct Mount(PathBuf);
@@ -71,7 +71,7 @@ fn consume(server: &Server, max: usize, action: &str) -> Vec<String> {
 
 #[test]
 fn a_full_disk_heals_by_itself_and_never_locks_itself_out() {
-    let mut server = Server::prepare(&[], &[]);
+    let mut server = Server::prepare(ALMANAC, &[]);
     let _mount = Mount::new(server.data(), "256m");
     server.start_again();
     let confirmed = fill(&server, "first");
@@ -118,7 +118,7 @@ fn a_full_disk_heals_by_itself_and_never_locks_itself_out() {
 fn full_of_small_ones() -> (Server, Mount, usize) {
     // Less than by default, so that most tasks are in runs on so small a disk.
     let small = [("PUNCTUAL_STORE_MEMORY", "16MiB"), ("PUNCTUAL_STORE_RESERVE", "16MiB")];
-    let mut server = Server::prepare(&[], &small);
+    let mut server = Server::prepare(ALMANAC, &small);
     let mount = Mount::new(server.data(), "144m");
     server.start_again();
     server.post("/v1/tasks", &json!({ "topic": "t", "id": "later", "delay": "5h" })).expect(201);

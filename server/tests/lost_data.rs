@@ -10,11 +10,11 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::Path;
 
 use serde_json::json;
-use stage::{Server, eventually, punctual, run};
+use stage::{ALMANAC, Server, eventually, punctual, run};
 
 /// A server that was killed after it had taken tasks.
 fn killed() -> Server {
-    let mut server = Server::start();
+    let mut server = Server::start_with(ALMANAC);
     for number in 0..20 {
         server.post("/v1/tasks", &json!({ "topic": "t", "id": number.to_string(), "delay": "1h" })).expect(201);
     }
@@ -32,7 +32,7 @@ fn is_refused(server: &mut Server, why: &str) {
 
 /// Starts on the same data when told to do without what is lost.
 fn forced(server: &Server) -> Server {
-    Server::start_with(&["--data", server.data().to_str().unwrap(), "--force-open"])
+    Server::start_with(&["--data", server.data().to_str().unwrap(), "--force-open", "--store", "almanac"])
 }
 
 /// The file of the journal that has the highest number.
@@ -114,7 +114,7 @@ fn modes_below(directory: &Path) -> Vec<(String, u32)> {
 #[test]
 fn every_file_of_the_store_is_private_whoever_made_the_data_directory() {
     for mode in [0o755, 0o775, 0o777] {
-        let mut server = Server::prepare(&[], &[]);
+        let mut server = Server::prepare(ALMANAC, &[]);
         let almanac = server.data().join("almanac");
         fs::create_dir_all(&almanac).unwrap();
         fs::set_permissions(server.data(), Permissions::from_mode(mode)).unwrap();
@@ -171,7 +171,7 @@ fn a_token_file_keeps_its_owner_and_mode() {
 
 #[test]
 fn tokens_that_cannot_be_read_let_nobody_in() {
-    let mut server = Server::start();
+    let mut server = Server::start_with(ALMANAC);
     server.get("/v1/topics").expect(200);
     // Nobody can read a directory as a file, not even root.
     fs::create_dir(server.data().join("tokens.toml")).unwrap();

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use stage::{Ended, Server, punctual, run};
+use stage::{ALMANAC, Ended, Server, punctual, run};
 use tempfile::TempDir;
 
 /// A copy of the store that tests of the format keep, in `almanac` of a data directory.
@@ -121,7 +121,7 @@ fn it_says_why_it_cannot_look() {
 
 #[test]
 fn a_store_is_looked_at_beside_the_server_that_uses_it() {
-    let server = Server::start();
+    let server = Server::start_with(ALMANAC);
     server.post("/v1/tasks", &json!({ "topic": "t", "id": "here", "delay": "1h" })).expect(201);
     let shown = run(punctual().args(["store", "show", "--rows", "--topic", "t"]).arg(server.data()));
     assert_eq!(shown.code, Some(0), "{}", shown.stderr);

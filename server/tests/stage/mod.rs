@@ -32,6 +32,9 @@ pub use http::{Answer, Connection};
 /// How long anything may take that is not measured.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
+/// The flags of a server that keeps its tasks in the almanac whichever store the others use, for tests of its files.
+pub const ALMANAC: &[&str] = &["--store", "almanac"];
+
 /// The binary, in an environment without any of our variables.
 pub fn punctual() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_punctual"));

@@ -19,7 +19,8 @@ pub fn new_place() -> Vec<String> {
     let place = format!("place_{}", NEXT.fetch_add(1, Ordering::Relaxed));
     let chosen = std::env::var("PUNCTUAL_TEST_STORE").unwrap_or_else(|_| "almanac".into());
     let (url, flag) = match chosen.as_str() {
-        "almanac" | "memory" => return vec!["--store".into(), chosen],
+        "almanac" => return Vec::new(),
+        "memory" => return vec!["--store".into(), chosen],
         "postgres" => (POSTGRES.url(), "--store-schema"),
         "mysql" => (MARIA.url(), "--store-prefix"),
         "redis" => (REDIS.url(), "--store-prefix"),
