@@ -8,6 +8,7 @@ mod memory;
 mod node;
 mod server;
 mod shard;
+mod stores;
 mod table;
 mod wheel;
 
@@ -67,6 +68,12 @@ const MEASUREMENTS: &[Measurement] = &[
         about: "the beanstalk door beside beanstalkd",
         run: beanstalk::run,
         usage: beanstalk::USAGE,
+    },
+    Measurement {
+        name: "stores",
+        about: "the stores in databases beside what these take as such, and the queues that others built on them",
+        run: stores::run,
+        usage: stores::USAGE,
     },
 ];
 

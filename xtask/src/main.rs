@@ -33,7 +33,7 @@ const CHORES: &[Chore] = &[
     },
     Chore {
         name: "bench",
-        about: "measure beside the peers: cargo xtask bench [wheel|shard|node|almanac|server|beanstalk]",
+        about: "measure beside the peers: cargo xtask bench [wheel|shard|node|almanac|server|beanstalk|stores]",
         run: bench,
     },
 ];

@@ -1,6 +1,6 @@
 //! Punctual beside Redis and PostgreSQL, each used as a delayed queue the usual way.
 
-mod contestants;
+pub mod contestants;
 mod delivering;
 mod pending;
 mod plan;

@@ -1,9 +1,9 @@
 //! The contestants: how each is started on a directory and a port, and what a connection to it can do. All do the
 //! same three things; the measurements know no more of them than this.
 
-mod postgres;
+pub mod postgres;
 mod punctual;
-mod redis;
+pub mod redis;
 mod resp;
 
 use std::io;

@@ -1,0 +1,21 @@
+//! What a row that was just scheduled looks like in the tables of a store, for those who insert such rows without it.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// As long as the ids that a node makes up.
+const ID_DIGITS: usize = 26;
+
+/// As long as the state of a task that waits for its time.
+pub const STATE: &[u8] = &[7; 24];
+
+/// Numbers that no other row of this process has.
+pub fn numbers(count: usize) -> Vec<u64> {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    let first = NEXT.fetch_add(count as u64, Relaxed);
+    (first..first + count as u64).collect()
+}
+
+/// Ids rise with time, as those of a node do.
+pub fn id(number: u64) -> String {
+    format!("{number:0ID_DIGITS$}")
+}
