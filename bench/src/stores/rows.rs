@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 const ID_DIGITS: usize = 26;
 
 /// As long as the state of a task that waits for its time.
-pub const STATE: &[u8] = &[7; 24];
+pub const STATE: &[u8] = &[7; 23];
 
 /// Numbers that no other row of this process has.
 pub fn numbers(count: usize) -> Vec<u64> {
@@ -18,4 +18,9 @@ pub fn numbers(count: usize) -> Vec<u64> {
 /// Ids rise with time, as those of a node do.
 pub fn id(number: u64) -> String {
     format!("{number:0ID_DIGITS$}")
+}
+
+/// A body as it is stored: four bytes before it say what it is.
+pub fn stored(body: &[u8]) -> Vec<u8> {
+    [b"body".as_slice(), body].concat()
 }

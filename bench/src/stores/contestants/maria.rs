@@ -7,7 +7,7 @@ use std::io;
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
 
-use super::super::rows::{STATE, id, numbers};
+use super::super::rows::{STATE, id, numbers, stored};
 use crate::arena::task::Bodies;
 
 pub struct Client {
@@ -26,7 +26,7 @@ impl Client {
         let mut names = "INSERT INTO punctual_names (shard, seq, size, name, body) VALUES ".to_owned();
         let mut rows = "INSERT INTO punctual_rows (shard, seq, tbl, at, serial, state) VALUES ".to_owned();
         for (place, (number, due)) in numbers(due_ms.len()).into_iter().zip(due_ms).enumerate() {
-            let body = self.bodies.next(*due);
+            let body = stored(&self.bodies.next(*due));
             let body = str::from_utf8(&body).expect("it is made of letters");
             let (comma, shard, size, id) = (if place == 0 { "" } else { "," }, number % 4, body.len(), id(number));
             // The key is laid out as the store does: the space, and topic and id with their lengths before them.

@@ -23,7 +23,7 @@ pub enum Contestant {
     Raw,
     /// PGMQ's tables and statements.
     Pgmq,
-    /// A table of tasks and SKIP LOCKED, as River, Oban and many others work.
+    /// A table of tasks and SKIP LOCKED, the way many begin: what is done is deleted, and nothing is kept of it.
     Table,
     /// A sorted set, a list, and a script that moves what is due from one to the other.
     SortedSet,

@@ -5,7 +5,7 @@ use std::io;
 
 use tokio_postgres::{NoTls, Statement};
 
-use super::super::rows::{STATE, id, numbers};
+use super::super::rows::{STATE, id, numbers, stored};
 use crate::arena::task::Bodies;
 
 const INSERT: &str = "WITH new AS MATERIALIZED (
@@ -33,7 +33,7 @@ impl Client {
         let numbers = numbers(due_ms.len());
         let ids: Vec<String> = numbers.iter().map(|number| id(*number)).collect();
         let seqs: Vec<i64> = numbers.iter().map(|number| *number as i64).collect();
-        let bodies: Vec<Vec<u8>> = due_ms.iter().map(|due| self.bodies.next(*due).to_vec()).collect();
+        let bodies: Vec<Vec<u8>> = due_ms.iter().map(|due| stored(&self.bodies.next(*due))).collect();
         let at: Vec<i64> = due_ms.iter().map(|due| *due as i64).collect();
         let inserted = self.client.execute(&self.insert, &[&seqs, &at, &ids, &bodies, &STATE]).await;
         inserted.map(drop).map_err(io::Error::other)
