@@ -16,6 +16,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("punctual-moving", &["punctual-core"]),
     ("punctual-mysql", &["punctual-core"]),
     ("punctual-postgres", &["punctual-core"]),
+    ("punctual-redis", &["punctual-core"]),
     ("punctual-disk", &[]),
     ("punctual-almanac", &["punctual-core", "punctual-disk"]),
     ("punctual-node", &["punctual-core"]),
@@ -124,7 +125,7 @@ fn only_binaries_name_a_store() {
         .iter()
         .filter(|(name, _)| !["punctual", "punctual-parsers", "punctual-sim"].contains(&name.as_str()))
     {
-        for store in ["punctual-almanac", "punctual-memory", "punctual-mysql", "punctual-postgres"] {
+        for store in ["punctual-almanac", "punctual-memory", "punctual-mysql", "punctual-postgres", "punctual-redis"] {
             assert!(!edges.contains(store), "{name} must work with any store, and names {store}");
         }
     }
