@@ -1,7 +1,7 @@
 //! A disk that fails under the real binary: nothing is guessed, the process ends, and a restart has what was confirmed.
 //!
-//! The server runs with a library before libc's that lets `fdatasync` of the journal's live segment fail as soon as a file
-//! exists. Others succeed: if no new segment could be made either, the disk would look full, and nothing finished be kept.
+//! The server runs with a library before libc's that lets `fdatasync` of one file fail as soon as another one names it: the
+//! journal's live segment. Others succeed: if no new segment could be made either, the disk would look full, and nothing finished be kept.
 
 #![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
 
@@ -22,15 +22,19 @@ const SHIM: &str = r#"
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-static int is_live_segment(int fd) {
-    char link[64], path[4096] = "";
+static int is_broken(int fd) {
+    char link[64], path[4096] = "", name[4096] = "";
+    FILE *broken = fopen(getenv("BROKEN_DISK"), "r");
+    if (!broken) return 0;
+    size_t length = fread(name, 1, sizeof name - 1, broken);
+    fclose(broken);
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    return readlink(link, path, sizeof path - 1) > 0 && strstr(path, "journal-0000");
+    return length > 0 && readlink(link, path, sizeof path - 1) > 0 && strstr(path, name);
 }
 int fdatasync(int fd) {
     static int (*real)(int);
     if (!real) real = (int (*)(int)) dlsym(RTLD_NEXT, "fdatasync");
-    if (access(getenv("BROKEN_DISK"), F_OK) == 0 && is_live_segment(fd)) { errno = EIO; return -1; }
+    if (is_broken(fd)) { errno = EIO; return -1; }
     return real(fd);
 }
 "#;
@@ -42,6 +46,14 @@ fn shim(directory: &Path) -> PathBuf {
     let made = Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source).arg("-ldl").status();
     assert!(made.unwrap().success());
     library
+}
+
+/// The name of the segment that was written last.
+fn live_segment(almanac: &Path) -> String {
+    let files = fs::read_dir(almanac).unwrap().map(Result::unwrap);
+    let segments = files.filter(|file| file.file_name().to_string_lossy().starts_with("journal-"));
+    let live = segments.max_by_key(|segment| segment.metadata().unwrap().modified().unwrap()).unwrap();
+    live.file_name().into_string().unwrap()
 }
 
 #[test]
@@ -58,7 +70,7 @@ fn a_failed_sync_ends_the_process_and_a_restart_has_what_was_confirmed() {
     waiting.send("POST", "/v1/reserve", Some(&json!({ "queues": ["t"], "wait": "60s" })));
     eventually("a consumer waits", || server.get("/v1/stats").expect(200).json()["waiting_consumers"] == 1);
 
-    fs::write(&broken, "").unwrap();
+    fs::write(&broken, live_segment(&server.data().join("almanac"))).unwrap();
     let unknown = server.delete("/v1/tasks/t/cancelled").expect(503).json();
     assert_eq!(unknown["code"], "outcome-unknown");
     assert!(unknown["detail"].as_str().unwrap().contains("unknown"), "{unknown}");
