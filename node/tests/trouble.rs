@@ -13,8 +13,7 @@ use punctual_core::store::{
     Tally, TallyKind, Tenure, Want,
 };
 use punctual_core::{
-    Certainty, Ending, Millis, Name, QueueSettings, Rate, Refused, Reserve, Ruling, ScheduleOutcome, Standing,
-    TopicSettings,
+    Certainty, Ending, Millis, QueueSettings, Rate, Refused, Reserve, Ruling, ScheduleOutcome, Standing, TopicSettings,
 };
 use punctual_memory::{Fate, MemoryStore};
 use punctual_node::{Error, Node, NodeConfig, StartError, SystemClock};

@@ -7,12 +7,10 @@ mod stage;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Stdio;
-use std::thread;
-use std::time::Duration;
 
 use punctual_engines::Postgres;
 use serde_json::{Value, json};
-use stage::{Ended, Server, punctual, run};
+use stage::{Ended, Server, eventually, punctual, run};
 
 fn almanac(data: &Path) -> String {
     format!("almanac:{}", data.display())
@@ -101,21 +99,28 @@ fn a_stopped_store_goes_to_a_database_and_back_and_leases_stay_good() {
     assert_eq!(server.get("/v1/tasks/now/held").expect(200).json()["standing"]["ending"], "done");
 }
 
+/// How many rows the database has so far; none before it has tables.
+fn rows_in(postgres: &Postgres) -> u64 {
+    let count = "query_to_xml('SELECT count(*) AS rows FROM punctual.rows', false, true, '')";
+    let there = format!("(xpath('/row/rows/text()', {count}))[1]::text::int8");
+    let rows = format!("SELECT CASE WHEN to_regclass('punctual.rows') IS NULL THEN 0 ELSE {there} END");
+    postgres.sql(&rows).parse().unwrap()
+}
+
 #[test]
 fn a_mover_that_is_killed_again_and_again_goes_on_where_it_was() {
-    const TASKS: usize = 20_000;
+    const TASKS: usize = 30_000;
     let (postgres, directory) = (Postgres::start(), tempfile::tempdir().unwrap());
     let mut server = on_almanac(directory.path(), &["--node-shards", "3"]);
     server.start_again();
     fill(&server, 0, TASKS);
     assert!(server.stop().success());
-    for wait in [300, 3_400, 3_900] {
-        let (from, url) = (almanac(directory.path()), postgres.url());
+    for _ in 0..3 {
+        let (from, url, before) = (almanac(directory.path()), postgres.url(), rows_in(&postgres));
         let mut command = punctual();
         command.args(["store", "move", &from, &url]).current_dir(std::env::temp_dir());
         let mut mover = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        // One that was killed is waited for until its lease is over.
-        thread::sleep(Duration::from_millis(wait));
+        eventually("it has come further", || rows_in(&postgres) > before);
         mover.kill().unwrap();
         mover.wait().unwrap();
     }

@@ -65,6 +65,11 @@ impl Redis {
     /// Makes a replica a master, at the port of the one that it takes the place of.
     pub fn take_over(&mut self, port: u16) {
         self.command(&["REPLICAOF", "NO", "ONE"]);
+        // What a replica copies is in its append-only file only after that was written anew.
+        let is_zero = |what: &str| self.info(what).as_deref() == Some("0");
+        wait_until("the file of a former replica to be written", || {
+            is_zero("aof_rewrite_in_progress") && is_zero("aof_rewrite_scheduled")
+        });
         self.kill();
         self.port = port;
         self.start_again();

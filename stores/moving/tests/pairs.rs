@@ -51,7 +51,7 @@ impl Engines {
         match kind {
             "memory" => Arc::new(MemoryStore::new(Arc::new(SystemClock))),
             "almanac" => {
-                let disk = Directory::open(&self.directory.path().join(name)).unwrap();
+                let disk = Directory::open(self.directory.path().join(name)).unwrap();
                 Arc::new(
                     Almanac::open(Arc::new(disk), punctual_almanac::Config::default(), Arc::new(SystemClock)).unwrap(),
                 )
