@@ -7,9 +7,12 @@
 
 mod stage;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
+use std::time::{Duration, SystemTime};
 
 use serde_json::json;
 use stage::{ALMANAC, Server, eventually};
@@ -48,12 +51,27 @@ fn shim(directory: &Path) -> PathBuf {
     library
 }
 
-/// The name of the segment that was written last.
-fn live_segment(almanac: &Path) -> String {
+/// When each segment of the journal was written last.
+fn segments(almanac: &Path) -> BTreeMap<String, SystemTime> {
     let files = fs::read_dir(almanac).unwrap().map(Result::unwrap);
-    let segments = files.filter(|file| file.file_name().to_string_lossy().starts_with("journal-"));
-    let live = segments.max_by_key(|segment| segment.metadata().unwrap().modified().unwrap()).unwrap();
-    live.file_name().into_string().unwrap()
+    let written =
+        files.map(|file| (file.file_name().into_string().unwrap(), file.metadata().unwrap().modified().unwrap()));
+    written.filter(|(name, _)| name.starts_with("journal-")).collect()
+}
+
+/// The name of the segment that commits are written to: the only one that changes with a commit. Others are made ready at first.
+fn live_segment(server: &Server) -> String {
+    let almanac = server.data().join("almanac");
+    loop {
+        let before = segments(&almanac);
+        thread::sleep(Duration::from_millis(20));
+        server.post("/v1/tasks", &json!({ "topic": "t", "delay": "1h" })).expect(201);
+        let mut after = segments(&almanac);
+        after.retain(|name, at| before.get(name) != Some(at));
+        if after.len() == 1 {
+            return after.pop_first().unwrap().0;
+        }
+    }
 }
 
 #[test]
@@ -70,7 +88,7 @@ fn a_failed_sync_ends_the_process_and_a_restart_has_what_was_confirmed() {
     waiting.send("POST", "/v1/reserve", Some(&json!({ "queues": ["t"], "wait": "60s" })));
     eventually("a consumer waits", || server.get("/v1/stats").expect(200).json()["waiting_consumers"] == 1);
 
-    fs::write(&broken, live_segment(&server.data().join("almanac"))).unwrap();
+    fs::write(&broken, live_segment(&server)).unwrap();
     let unknown = server.delete("/v1/tasks/t/cancelled").expect(503).json();
     assert_eq!(unknown["code"], "outcome-unknown");
     assert!(unknown["detail"].as_str().unwrap().contains("unknown"), "{unknown}");

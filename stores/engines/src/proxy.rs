@@ -24,12 +24,12 @@ pub struct Proxy {
 
 #[derive(Default)]
 struct Shared {
-    state: Mutex<State>,
+    state: Mutex<Traffic>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct Traffic {
     mood: Mood,
     /// Both ends of every connection that there was.
     open: Vec<(TcpStream, TcpStream)>,
@@ -111,7 +111,7 @@ impl Drop for Proxy {
 }
 
 impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, Traffic> {
         self.state.lock().expect("nothing panics under it")
     }
 
@@ -155,7 +155,7 @@ impl Shared {
 
     /// How many of these bytes may pass, once any may.
     fn let_pass(&self, way: Way, read: usize) -> usize {
-        let hanging = |state: &mut State| state.mood == Mood::Hanging;
+        let hanging = |state: &mut Traffic| state.mood == Mood::Hanging;
         let mut state = self.changed.wait_while(self.state(), hanging).expect("nothing panics under it");
         let mut allowed = read;
         if let Some((armed, left)) = &mut state.fuse
