@@ -30,16 +30,16 @@ macro_rules! engines {
                 $engine::url(self)
             }
             fn kill(&mut self) {
-                $engine::kill(self);
+                punctual_engines::Engine::kill(self);
             }
             fn start_again(&mut self) {
                 $engine::start_again(self);
             }
             fn pause(&self) {
-                $engine::pause(self);
+                punctual_engines::Engine::pause(self);
             }
             fn go_on(&self) {
-                $engine::go_on(self);
+                punctual_engines::Engine::go_on(self);
             }
         }
     )*};

@@ -3,6 +3,7 @@
 //! A server that cannot be started is a failure, never a reason to skip: everything here panics and says what is missing.
 //! Servers and directories go with the value that stands for them, and also when the process is killed.
 
+mod engine;
 mod maria;
 mod port;
 mod postgres;
@@ -12,6 +13,7 @@ mod redis;
 mod redis_cluster;
 mod scratch;
 
+pub use engine::Engine;
 pub use maria::Maria;
 pub use postgres::Postgres;
 pub use proxy::{Proxy, Way};

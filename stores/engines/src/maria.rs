@@ -1,21 +1,19 @@
 //! A private MariaDB.
 
 use std::fs;
+use std::ops::{Deref, DerefMut};
 use std::path::Path;
 use std::process::Command;
 use std::sync::LazyLock;
-use std::time::Duration;
 
+use crate::engine::{Engine, text};
 use crate::port::free_port;
-use crate::process::{Process, run, wait_until};
+use crate::process::run;
 use crate::scratch::Scratch;
 
 /// A MariaDB server with an empty database `punctual`, whose user `root` needs no password.
 pub struct Maria {
-    // Dropped first: what it writes lies in the directory.
-    process: Option<Process>,
-    scratch: Scratch,
-    port: u16,
+    engine: Engine,
     settings: Vec<String>,
 }
 
@@ -38,7 +36,7 @@ impl Maria {
             fs::write(scratch.path().join("data").join(name), content).expect("the data directory can be written");
         }
         let settings = settings.iter().map(|setting| (*setting).to_owned()).collect();
-        let mut maria = Maria { process: None, scratch, port: free_port(), settings };
+        let mut maria = Maria { engine: Engine::new(scratch, free_port()), settings };
         maria.start_again();
         maria.sql("CREATE DATABASE punctual");
         maria
@@ -46,7 +44,7 @@ impl Maria {
 
     /// Where it listens, for the user `root` and the database `punctual`.
     pub fn url(&self) -> String {
-        Maria::url_at(self.port)
+        Maria::url_at(self.engine.port)
     }
 
     /// The same at another port, as of a [`Proxy`](crate::Proxy).
@@ -54,61 +52,31 @@ impl Maria {
         format!("mysql://root@127.0.0.1:{port}/punctual")
     }
 
-    /// The port of the loopback where it listens.
-    pub fn port(&self) -> u16 {
-        self.port
-    }
-
     /// The unix socket where it listens.
     pub fn socket(&self) -> String {
-        text(&self.scratch.path().join("socket")).to_owned()
-    }
-
-    /// Kills it with -9.
-    pub fn kill(&mut self) {
-        self.process = None;
+        text(&self.engine.scratch.path().join("socket")).to_owned()
     }
 
     /// Starts it after it was killed, at the same port, and waits until it takes connections.
     pub fn start_again(&mut self) {
-        assert!(self.process.is_none(), "it is running");
-        let own = |name: &str| text(&self.scratch.path().join(name)).to_owned();
+        let own = |name: &str| text(&self.engine.scratch.path().join(name)).to_owned();
         let mut arguments = vec![
             "--no-defaults".to_owned(),
             // Root may only run it by saying so; anybody else runs it as oneself.
             "--user=root".to_owned(),
             format!("--datadir={}", own("data")),
-            format!("--port={}", self.port),
+            format!("--port={}", self.engine.port),
             "--bind-address=127.0.0.1".to_owned(),
             format!("--socket={}", own("socket")),
             format!("--pid-file={}", own("pid")),
         ];
         arguments.extend(self.settings.iter().map(|setting| format!("--{setting}")));
-        let log = self.scratch.path().join("log");
-        let mut process = Process::start(Path::new("mariadbd"), &arguments, None, &log);
-        let is_ready = || {
-            assert!(!process.is_over(), "MariaDB did not start: {}", fs::read_to_string(&log).unwrap_or_default());
+        let socket = self.socket();
+        self.engine.launch(Path::new("mariadbd"), &arguments, None, || {
             let mut asked = Command::new("mariadb-admin");
-            asked.args(["--no-defaults", "--user=root", "--socket", &own("socket"), "--silent", "ping"]);
+            asked.args(["--no-defaults", "--user=root", "--socket", &socket, "--silent", "ping"]);
             asked.output().is_ok_and(|output| output.status.success())
-        };
-        wait_until("MariaDB to take connections", is_ready);
-        self.process = Some(process);
-    }
-
-    /// Stops it where it is: connections stay, and nothing answers.
-    pub fn pause(&self) {
-        self.running().pause();
-    }
-
-    /// Lets it go on after a pause.
-    pub fn go_on(&self) {
-        self.running().go_on();
-    }
-
-    /// The processor time that it has used since it was started.
-    pub fn cpu(&self) -> Duration {
-        self.running().cpu()
+        });
     }
 
     /// What statements say: a line for each row, with tabs between the columns.
@@ -118,14 +86,19 @@ impl Maria {
             ["--no-defaults", "--user=root", "--socket", &socket, "--batch", "--skip-column-names", "-e", statements];
         run(Path::new("mariadb"), &how, None).trim_end().to_owned()
     }
+}
 
-    /// What it wrote to its log.
-    pub fn log(&self) -> String {
-        fs::read_to_string(self.scratch.path().join("log")).unwrap_or_default()
+impl Deref for Maria {
+    type Target = Engine;
+
+    fn deref(&self) -> &Engine {
+        &self.engine
     }
+}
 
-    fn running(&self) -> &Process {
-        self.process.as_ref().expect("it is running")
+impl DerefMut for Maria {
+    fn deref_mut(&mut self) -> &mut Engine {
+        &mut self.engine
     }
 }
 
@@ -137,7 +110,3 @@ static TEMPLATE: LazyLock<Scratch> = LazyLock::new(|| {
     run(Path::new("mariadb-install-db"), &how, None);
     scratch
 });
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("the path was made of text")
-}

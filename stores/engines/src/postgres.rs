@@ -1,14 +1,15 @@
 //! A private PostgreSQL.
 
 use std::fs;
+use std::ops::{Deref, DerefMut};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
-use std::time::Duration;
 
+use crate::engine::{Engine, text};
 use crate::port::free_port;
-use crate::process::{Process, run, wait_until};
+use crate::process::run;
 use crate::scratch::Scratch;
 
 /// PostgreSQL refuses to run as root, so that root runs it as this user, whom its package has made.
@@ -16,10 +17,7 @@ const USER: Option<&str> = Some("postgres");
 
 /// A PostgreSQL server with an empty database `postgres`, whose superuser `postgres` needs no password.
 pub struct Postgres {
-    // Dropped first: what it writes lies in the directory.
-    process: Option<Process>,
-    scratch: Scratch,
-    port: u16,
+    engine: Engine,
     settings: Vec<String>,
 }
 
@@ -46,19 +44,19 @@ impl Postgres {
             own(&file);
         }
         let settings = settings.iter().map(|setting| (*setting).to_owned()).collect();
-        let mut postgres = Postgres { process: None, scratch, port: free_port(), settings };
+        let mut postgres = Postgres { engine: Engine::new(scratch, free_port()), settings };
         postgres.start_again();
         postgres
     }
 
     /// Where it listens, for the superuser and the database `postgres`.
     pub fn url(&self) -> String {
-        Postgres::url_at(self.port)
+        Postgres::url_at(self.engine.port)
     }
 
     /// The same for another user and another database.
     pub fn url_of(&self, user: &str, database: &str) -> String {
-        format!("postgres://{user}@127.0.0.1:{}/{database}", self.port)
+        format!("postgres://{user}@127.0.0.1:{}/{database}", self.engine.port)
     }
 
     /// The same at another port, as of a [`Proxy`](crate::Proxy).
@@ -66,54 +64,23 @@ impl Postgres {
         format!("postgres://postgres@127.0.0.1:{port}/postgres")
     }
 
-    /// The port of the loopback where it listens.
-    pub fn port(&self) -> u16 {
-        self.port
-    }
-
-    /// Kills it and all of its backends with -9.
-    pub fn kill(&mut self) {
-        self.process = None;
-    }
-
     /// Starts it after it was killed, at the same port, and waits until it takes connections.
     pub fn start_again(&mut self) {
-        assert!(self.process.is_none(), "it is running");
-        let mut arguments = vec!["-D".to_owned(), text(&self.scratch.path().join("data")).to_owned()];
+        let mut arguments = vec!["-D".to_owned(), text(&self.engine.scratch.path().join("data")).to_owned()];
         let place = [
-            format!("port={}", self.port),
+            format!("port={}", self.engine.port),
             "listen_addresses=127.0.0.1".to_owned(),
-            format!("unix_socket_directories={}", text(self.scratch.path())),
+            format!("unix_socket_directories={}", text(self.engine.scratch.path())),
         ];
         for setting in place.iter().chain(&self.settings) {
             arguments.extend(["-c".to_owned(), setting.clone()]);
         }
-        let log = self.scratch.path().join("log");
-        let mut process = Process::start(&tool("postgres"), &arguments, USER, &log);
-        let is_ready = || {
-            let said = || fs::read_to_string(&log).unwrap_or_default();
-            assert!(!process.is_over(), "PostgreSQL did not start: {}", said());
+        let port = self.engine.port.to_string();
+        self.engine.launch(&tool("postgres"), &arguments, USER, || {
             let mut asked = Command::new(tool("pg_isready"));
-            asked.args(["-q", "-h", "127.0.0.1", "-p", &self.port.to_string()]);
+            asked.args(["-q", "-h", "127.0.0.1", "-p", &port]);
             asked.status().is_ok_and(|status| status.success())
-        };
-        wait_until("PostgreSQL to take connections", is_ready);
-        self.process = Some(process);
-    }
-
-    /// Stops it and its backends where they are: connections stay, and nothing answers.
-    pub fn pause(&self) {
-        self.running().pause();
-    }
-
-    /// Lets it go on after a pause.
-    pub fn go_on(&self) {
-        self.running().go_on();
-    }
-
-    /// The processor time that all of its processes have used since it was started.
-    pub fn cpu(&self) -> Duration {
-        self.running().cpu()
+        });
     }
 
     /// What a statement says: a line for each row, with `|` between the columns.
@@ -128,14 +95,19 @@ impl Postgres {
             .trim_end()
             .to_owned()
     }
+}
 
-    /// What it wrote to its log.
-    pub fn log(&self) -> String {
-        fs::read_to_string(self.scratch.path().join("log")).unwrap_or_default()
+impl Deref for Postgres {
+    type Target = Engine;
+
+    fn deref(&self) -> &Engine {
+        &self.engine
     }
+}
 
-    fn running(&self) -> &Process {
-        self.process.as_ref().expect("it is running")
+impl DerefMut for Postgres {
+    fn deref_mut(&mut self) -> &mut Engine {
+        &mut self.engine
     }
 }
 
@@ -160,8 +132,4 @@ fn own(path: &Path) {
     let Some(user) = USER.filter(|_| rustix::process::geteuid().is_root()) else { return };
     let id = |flag: &str| run(Path::new("id"), &[flag, user], None).trim().parse().expect("an id is a number");
     chown(path, Some(id("-u")), Some(id("-g"))).expect("root may give a file away");
-}
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("the path was made of text")
 }

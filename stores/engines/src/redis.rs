@@ -1,19 +1,17 @@
 //! A private Redis, alone, or with replicas of it.
 
 use std::fs;
+use std::ops::{Deref, DerefMut};
 use std::path::Path;
-use std::time::Duration;
 
+use crate::engine::{Engine, text};
 use crate::port::free_port;
-use crate::process::{Process, run, wait_until};
+use crate::process::{run, wait_until};
 use crate::scratch::Scratch;
 
 /// A Redis server with no data. It keeps an append-only file, so that it comes back with what it had.
 pub struct Redis {
-    // Dropped first: what it writes lies in the directory.
-    process: Option<Process>,
-    scratch: Scratch,
-    port: u16,
+    engine: Engine,
     settings: Vec<String>,
     /// The port for encrypted connections, and where the certificate is.
     secure: Option<(u16, Scratch)>,
@@ -71,7 +69,7 @@ impl Redis {
             is_zero("aof_rewrite_in_progress") && is_zero("aof_rewrite_scheduled")
         });
         self.kill();
-        self.port = port;
+        self.engine.port = port;
         self.start_again();
     }
 
@@ -83,7 +81,7 @@ impl Redis {
         all.extend(["--repl-diskless-sync-delay", "0"]);
         all.extend(settings);
         let settings = all.into_iter().map(str::to_owned).collect();
-        let mut redis = Redis { process: None, scratch, port, settings, secure: None };
+        let mut redis = Redis { engine: Engine::new(scratch, port), settings, secure: None };
         redis.start_again();
         redis
     }
@@ -95,14 +93,14 @@ impl Redis {
         fs::write(&file, lines.join("\n")).expect("the directory can be written");
         let settings =
             vec![text(&file).to_owned(), "--sentinel".to_owned(), "--bind".to_owned(), "127.0.0.1".to_owned()];
-        let mut sentinel = Redis { process: None, scratch, port, settings, secure: None };
+        let mut sentinel = Redis { engine: Engine::new(scratch, port), settings, secure: None };
         sentinel.start_again();
         sentinel
     }
 
     /// Where it is.
     pub fn url(&self) -> String {
-        Redis::url_at(self.port)
+        Redis::url_at(self.engine.port)
     }
 
     /// The same for encrypted connections.
@@ -116,50 +114,17 @@ impl Redis {
         format!("redis://127.0.0.1:{port}")
     }
 
-    /// The port of the loopback where it listens.
-    pub fn port(&self) -> u16 {
-        self.port
-    }
-
-    /// Kills it with -9.
-    pub fn kill(&mut self) {
-        self.process = None;
-    }
-
     /// Starts it after it was killed, at the same port, and waits until it answers.
     pub fn start_again(&mut self) {
-        assert!(self.process.is_none(), "it is running");
         let mut arguments = self.settings.clone();
-        arguments.extend(["--port".to_owned(), self.port.to_string()]);
-        let log = self.scratch.path().join("log");
-        let mut process = Process::start(Path::new("redis-server"), &arguments, None, &log);
-        let is_ready = || {
-            let said = || fs::read_to_string(&log).unwrap_or_default();
-            assert!(!process.is_over(), "redis-server did not start: {}", said());
-            self.ask(&["PING"]) == "PONG"
-        };
-        wait_until("Redis to answer", is_ready);
-        self.process = Some(process);
-    }
-
-    /// Stops it where it is: connections stay, and nothing answers.
-    pub fn pause(&self) {
-        self.running().pause();
-    }
-
-    /// Lets it go on after a pause.
-    pub fn go_on(&self) {
-        self.running().go_on();
-    }
-
-    /// The processor time that it has used since it was started.
-    pub fn cpu(&self) -> Duration {
-        self.running().cpu()
+        arguments.extend(["--port".to_owned(), self.engine.port.to_string()]);
+        let port = self.engine.port;
+        self.engine.launch(Path::new("redis-server"), &arguments, None, || ask(port, &["PING"]) == "PONG");
     }
 
     /// What it says to a command.
     pub fn command(&self, words: &[&str]) -> String {
-        let said = self.ask(words);
+        let said = ask(self.engine.port, words);
         assert!(!said.starts_with("ERR"), "{words:?}: {said}");
         said
     }
@@ -170,19 +135,25 @@ impl Redis {
         let found = info.lines().find_map(|line| line.trim_end().strip_prefix(name)?.strip_prefix(':'));
         found.map(str::to_owned)
     }
+}
 
-    fn ask(&self, words: &[&str]) -> String {
-        let port = self.port.to_string();
-        let mut arguments = vec!["-c", r#"timeout 5 redis-cli "$@" 2>/dev/null || true"#, "ask", "-p", &port];
-        arguments.extend(words);
-        run(Path::new("sh"), &arguments, None).trim_end().to_owned()
-    }
+fn ask(port: u16, words: &[&str]) -> String {
+    let port = port.to_string();
+    let mut arguments = vec!["-c", r#"timeout 5 redis-cli "$@" 2>/dev/null || true"#, "ask", "-p", &port];
+    arguments.extend(words);
+    run(Path::new("sh"), &arguments, None).trim_end().to_owned()
+}
 
-    fn running(&self) -> &Process {
-        self.process.as_ref().expect("it is running")
+impl Deref for Redis {
+    type Target = Engine;
+
+    fn deref(&self) -> &Engine {
+        &self.engine
     }
 }
 
-fn text(path: &Path) -> &str {
-    path.to_str().expect("the path was made of text")
+impl DerefMut for Redis {
+    fn deref_mut(&mut self) -> &mut Engine {
+        &mut self.engine
+    }
 }
