@@ -4,6 +4,7 @@
 mod almanac;
 mod arena;
 mod beanstalk;
+mod cluster;
 mod memory;
 mod node;
 mod server;
@@ -74,6 +75,12 @@ const MEASUREMENTS: &[Measurement] = &[
         about: "the stores in databases beside what these take as such, and the queues that others built on them",
         run: stores::run,
         usage: stores::USAGE,
+    },
+    Measurement {
+        name: "cluster",
+        about: "several servers on one PostgreSQL, and one of them dying",
+        run: cluster::run,
+        usage: cluster::USAGE,
     },
 ];
 

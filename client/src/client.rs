@@ -4,15 +4,29 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::Method;
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, HeaderValue, Method};
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::address::{Address, Path};
 use crate::error::Error;
-use crate::transport::{Answered, Call, Repeat, Transport};
+use crate::transport::{Answered, Call, Manner, Repeat, Transport};
 
-/// A client of one server. Cheap to clone: the clones share its connections.
+/// The header that names the person for whom a client works.
+const PERSON: &str = "punctual-by";
+
+/// What does not stand for itself in it, beside all that is not ASCII.
+const ESCAPED: &AsciiSet = &CONTROLS.add(b'%');
+
+/// A client of a server, or of the nodes of one center. Cheap to clone: the clones share its connections.
+///
+/// # Several nodes
+/// Of several addresses the first is asked. If it cannot be reached, is stopping or has fallen silent, the request goes on
+/// to the next without a wait, by the rules below; so do those that follow, until the first is seen to be ready again. The
+/// servers are asked who else is there, and further nodes are tried after those that were given: see
+/// [`ClientBuilder::learn`].
 ///
 /// # What is tried again
 /// A request is repeated, with growing waits, when the server could not be reached, cannot carry it out now (503, or 507
@@ -35,25 +49,47 @@ pub struct Client {
 /// A client in the making.
 #[derive(Clone)]
 pub struct ClientBuilder {
-    url: String,
+    urls: Vec<String>,
     token: Option<String>,
+    person: Option<String>,
     certificates: Vec<Vec<u8>>,
     timeout: Duration,
     retries: u32,
+    learns: bool,
 }
 
 impl std::fmt::Debug for ClientBuilder {
     /// Without the token, which should not get into logs.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let ClientBuilder { url, timeout, retries, .. } = self;
-        f.debug_struct("ClientBuilder").field("url", url).field("timeout", timeout).field("retries", retries).finish()
+        let ClientBuilder { urls, timeout, retries, .. } = self;
+        f.debug_struct("ClientBuilder").field("urls", urls).field("timeout", timeout).field("retries", retries).finish()
     }
 }
 
 impl ClientBuilder {
+    /// One more address, or several with commas between them, of nodes of the same center.
+    pub fn or(mut self, url: &str) -> ClientBuilder {
+        self.urls.extend(url.split(',').map(str::to_owned));
+        self
+    }
+
+    /// Whether nodes that were not given are learned of from those that were, as they are unless told otherwise. Only
+    /// addresses under TLS are learned if only such were given.
+    pub fn learn(mut self, learn: bool) -> ClientBuilder {
+        self.learns = learn;
+        self
+    }
+
     /// The token that says who is asking.
     pub fn token(mut self, token: impl Into<String>) -> ClientBuilder {
         self.token = Some(token.into());
+        self
+    }
+
+    /// The person for whom the client works. What they do is noted under their name, beside that of the token
+    /// ([`Client::audit`]); also cancelling and moving tasks, which is not noted of programs.
+    pub fn person(mut self, name: impl Into<String>) -> ClientBuilder {
+        self.person = Some(name.into());
         self
     }
 
@@ -79,28 +115,39 @@ impl ClientBuilder {
 
     /// The client. Nothing is sent yet: whether the server is there shows at the first call.
     pub fn build(self) -> Result<Client, Error> {
-        let address = Address::parse(&self.url)?;
-        let token = self.token.as_deref();
-        let transport = Transport::new(address, token, &self.certificates, self.timeout, self.retries)?;
-        Ok(Client { transport: Arc::new(transport) })
+        let ClientBuilder { urls, token, person, certificates, timeout, retries, learns } = self;
+        let addresses = urls.iter().map(|url| Address::parse(url)).collect::<Result<Vec<Address>, Error>>()?;
+        let mut who = HeaderMap::new();
+        if let Some(token) = token {
+            who.insert(AUTHORIZATION, bearer(&token)?);
+        }
+        if let Some(person) = person {
+            who.insert(PERSON, named(&person)?);
+        }
+        let manner = Manner { who, certificates, timeout, retries, learns };
+        Ok(Client { transport: Arc::new(Transport::new(addresses, manner)?) })
     }
 }
 
 impl Client {
-    /// A client of the server at this address, such as `http://127.0.0.1:7400` or `unix:/run/punctual/http`.
+    /// A client of the server at this address, such as `http://127.0.0.1:7400` or `unix:/run/punctual/http`, or of several
+    /// nodes with commas between their addresses.
     pub fn new(url: &str) -> Result<Client, Error> {
         Client::builder(url).build()
     }
 
     /// A client with a token, certificates or time limits of its own.
     pub fn builder(url: &str) -> ClientBuilder {
-        ClientBuilder {
-            url: url.into(),
+        let builder = ClientBuilder {
+            urls: Vec::new(),
             token: None,
+            person: None,
             certificates: Vec::new(),
             timeout: Duration::from_secs(30),
             retries: 6,
-        }
+            learns: true,
+        };
+        builder.or(url)
     }
 
     pub(crate) async fn read<T: DeserializeOwned>(&self, path: Path) -> Result<T, Error> {
@@ -123,6 +170,22 @@ impl Client {
         parse(&self.send(how, path, write(body)?, repeat).await?)
     }
 
+    /// A request with a body that is carried out only if what it changes has this version. It is not repeated once it may
+    /// have been: it would not meet this version any more.
+    pub(crate) async fn tell_if<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: Path,
+        body: &impl Serialize,
+        version: &str,
+    ) -> Result<T, Error> {
+        let tag = HeaderValue::from_str(&format!("\"{version}\""));
+        let tag = tag.map_err(|_| Error::BadUse { reason: format!("{version:?} is not a version of settings") })?;
+        let (body, if_match) = (write(body)?, Some(tag));
+        let call = Call { method, path, body, if_match, repeat: Repeat::Undone, wait: Duration::ZERO, limit: None };
+        parse(&self.transport.call(call).await?)
+    }
+
     pub(crate) async fn send(
         &self,
         method: Method,
@@ -130,8 +193,25 @@ impl Client {
         body: Bytes,
         repeat: Repeat,
     ) -> Result<Answered, Error> {
-        self.transport.call(Call { method, path, body, repeat, wait: Duration::ZERO }).await
+        let call = Call { method, path, body, if_match: None, repeat, wait: Duration::ZERO, limit: None };
+        self.transport.call(call).await
     }
+}
+
+/// The header that bears a token.
+fn bearer(token: &str) -> Result<HeaderValue, Error> {
+    let mut value = HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| Error::BadToken)?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+/// The header that names a person. What is not plain ASCII is percent-encoded.
+fn named(person: &str) -> Result<HeaderValue, Error> {
+    let bad = || Error::BadUse { reason: format!("{person:?} is no name of a person: use 1 to 128 bytes of text") };
+    if person.is_empty() || person.len() > 128 || person.chars().any(char::is_control) {
+        return Err(bad());
+    }
+    HeaderValue::from_str(&utf8_percent_encode(person, ESCAPED).to_string()).map_err(|_| bad())
 }
 
 /// What is sent, as JSON.

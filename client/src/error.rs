@@ -1,5 +1,6 @@
 //! What can go wrong on the way to the server and back: few kinds, each saying what to do.
 
+use std::fmt;
 use std::time::Duration;
 
 use punctual_wire::Problem;
@@ -36,6 +37,12 @@ pub enum Error {
     Timeout {
         /// How long it was waited for.
         after: Duration,
+    },
+    /// Several servers were tried, and each failed in a way that another might not have.
+    #[error("{}", Listed(.tried))]
+    NoServer {
+        /// What became of the request at each of them, in the order in which they were tried.
+        tried: Vec<Tried>,
     },
     /// The address of the server cannot be used.
     #[error("{url:?} is not the address of a server: {reason}; write http://host:port or https://host:port")]
@@ -76,6 +83,42 @@ pub enum Error {
     },
 }
 
+/// A server that was tried, and why it did not do what was asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tried {
+    /// The server.
+    pub url: String,
+    /// What went wrong there.
+    pub error: Error,
+}
+
+struct Listed<'a>(&'a [Tried]);
+
+impl fmt::Display for Listed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("no server could do it: ")?;
+        list(self.0, f)?;
+        match self.0.iter().any(|tried| tried.error.may_have_happened()) {
+            false => f.write_str("; nothing was done: check the addresses, and that a server is running"),
+            true => f.write_str("; the request may have been carried out; look up the task, or try again"),
+        }
+    }
+}
+
+/// What went wrong at each server, in one line.
+pub(crate) fn list(tried: &[Tried], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    for (index, Tried { url, error }) in tried.iter().enumerate() {
+        let between = if index == 0 { "" } else { "; " };
+        match error {
+            Error::Unreachable { reason, .. } => write!(f, "{between}{url} cannot be reached: {reason}")?,
+            Error::Untrusted { reason, .. } => write!(f, "{between}{url} is not trusted: its certificate {reason}")?,
+            Error::Timeout { after } => write!(f, "{between}{url} did not answer for {after:.1?}")?,
+            error => write!(f, "{between}{url}: {error}")?,
+        }
+    }
+    Ok(())
+}
+
 fn advice(sent: bool) -> &'static str {
     match sent {
         false => "nothing was sent, so nothing has happened: check the address, and that the server is running",
@@ -91,6 +134,7 @@ impl Error {
         match self {
             Error::Problem(problem) => problem.is_passing(),
             Error::Unreachable { .. } | Error::Timeout { .. } => true,
+            Error::NoServer { tried } => tried.iter().any(|tried| tried.error.is_retryable()),
             Error::BadAnswer { status, .. } => matches!(status, 429 | 502 | 503 | 504),
             _ => false,
         }
@@ -102,6 +146,7 @@ impl Error {
             Error::Problem(problem) => problem.may_have_happened(),
             Error::Unreachable { sent, .. } => *sent,
             Error::Timeout { .. } => true,
+            Error::NoServer { tried } => tried.iter().any(|tried| tried.error.may_have_happened()),
             Error::BadAnswer { status, .. } => *status < 400 || *status >= 500,
             _ => false,
         }
@@ -117,7 +162,29 @@ impl Error {
 
     /// How long the server asks to wait before trying again.
     pub fn retry_after(&self) -> Option<Duration> {
-        self.problem().and_then(|problem| problem.retry_after).map(|after| after.as_duration())
+        match self {
+            Error::Problem(problem) => problem.retry_after.map(|after| after.as_duration()),
+            Error::NoServer { tried } => tried.iter().map(|tried| tried.error.retry_after()).min().flatten(),
+            _ => None,
+        }
+    }
+
+    /// Whether it says that its server is not to be asked at present, whatever about.
+    pub(crate) fn is_of_server(&self) -> bool {
+        match self {
+            Error::Problem(problem) => matches!(problem.code.as_str(), "stopping" | "unavailable"),
+            Error::Unreachable { .. } | Error::Timeout { .. } | Error::Untrusted { .. } => true,
+            Error::BadAnswer { status, .. } => matches!(status, 502..=504),
+            _ => false,
+        }
+    }
+
+    /// Whether another server may do what this one could not. That a rate is used up, or the store full, holds for all.
+    pub(crate) fn may_differ_elsewhere(&self) -> bool {
+        match self {
+            Error::Problem(problem) => problem.status == 503,
+            error => error.is_of_server(),
+        }
     }
 
     /// The server's word for what is wrong, if it is the server that refused.

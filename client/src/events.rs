@@ -1,156 +1,79 @@
 //! What happens, as it happens: the server-sent events of `/v1/events`.
 
-use std::collections::VecDeque;
-use std::sync::Arc;
-
-use http_body_util::BodyExt;
-use hyper::body::Incoming;
 use punctual_wire::Event;
 use serde::Deserialize;
 
 use crate::address::Path;
 use crate::client::Client;
 use crate::error::Error;
-use crate::transport::Transport;
+use crate::stream::{Message, Stream};
 
 /// Which events to be told of; without anything, all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventFilter {
     /// Only of tasks of this topic.
     pub topic: Option<String>,
+    /// Only of the task with this id.
+    pub id: Option<String>,
     /// Only of deliveries of this queue.
     pub queue: Option<String>,
     /// Only of tasks of this key.
     pub key: Option<String>,
     /// Only these: see [`Event::what`].
     pub what: Vec<String>,
+    /// What came after the event with this id ([`Events::last_id`]), as far as the server has kept it, and not only what happens from now on.
+    pub after: Option<String>,
 }
 
 /// What is heard from the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Happening {
     /// Something happened.
-    Event(Event),
-    /// So many rounds of events were left out, because this listener was too slow.
+    Event(Box<Event>),
+    /// So many rounds of events were left out, because this listener was too slow or came back too late.
     Missed(u64),
 }
 
 /// A stream of events, from when it was opened until the connection ends.
 #[derive(Debug)]
-pub struct Events {
-    transport: Arc<Transport>,
-    body: Incoming,
-    lines: Lines,
-    ready: VecDeque<Result<Happening, Error>>,
-    over: bool,
-}
+pub struct Events(Stream);
 
 impl Client {
-    /// Listens to what happens from now on. What happened while nobody listened is not told later: for
-    /// what must not be missed, take deliveries instead.
+    /// Listens to what happens from now on, or after an event. The server keeps the latest events for about a minute, and says what
+    /// is missing: for what must not be missed, take deliveries instead.
     pub async fn events(&self, filter: EventFilter) -> Result<Events, Error> {
         let what = filter.what.join(",");
-        let named = [("topic", &filter.topic), ("queue", &filter.queue), ("key", &filter.key)];
+        let EventFilter { topic, id, queue, key, after, .. } = &filter;
+        let named = [("topic", topic), ("id", id), ("queue", queue), ("key", key), ("after", after)];
         let mut query: Vec<(&str, &str)> =
             named.into_iter().filter_map(|(name, value)| value.as_deref().map(|value| (name, value))).collect();
         if !what.is_empty() {
             query.push(("what", &what));
         }
-        let body = self.transport.open(Path::new("events").query(&query)?).await?.into_body();
-        let transport = Arc::clone(&self.transport);
-        Ok(Events { transport, body, lines: Lines::default(), ready: VecDeque::new(), over: false })
+        self.stream(Path::new("events").query(&query)?).await.map(Events)
     }
 }
 
 impl Events {
+    /// How far this listener is, for [`EventFilter::after`]. `None` if the server is of an earlier version.
+    pub fn last_id(&self) -> Option<&str> {
+        self.0.last_id()
+    }
+
     /// The next one; `None` after the connection ended. Dropping the future loses nothing.
     pub async fn next(&mut self) -> Option<Result<Happening, Error>> {
-        loop {
-            if let Some(happening) = self.ready.pop_front() {
-                return Some(happening);
-            }
-            if self.over {
-                return None;
-            }
-            match self.body.frame().await {
-                Some(Ok(frame)) => {
-                    if let Ok(bytes) = frame.into_data() {
-                        let messages = self.lines.feed(&bytes);
-                        self.ready.extend(messages.into_iter().filter_map(Message::read));
-                    }
-                }
-                Some(Err(error)) => {
-                    self.over = true;
-                    return Some(Err(self.transport.cut(&error)));
-                }
-                None => self.over = true,
-            }
-        }
+        Some(self.0.next().await?.and_then(|message| read(&message)))
     }
 }
 
-/// Puts messages together from pieces of a stream, as the HTML standard tells.
-#[derive(Debug, Default)]
-struct Lines {
-    /// What is there of a line that has not ended yet.
-    open: Vec<u8>,
-    message: Message,
-}
-
-/// One message of the stream.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Message {
-    name: String,
-    data: String,
-}
-
-impl Lines {
-    fn feed(&mut self, bytes: &[u8]) -> Vec<Message> {
-        let mut messages = Vec::new();
-        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
-            self.open.extend_from_slice(piece);
-            if piece.ends_with(b"\n") {
-                let line = std::mem::take(&mut self.open);
-                messages.extend(self.line(String::from_utf8_lossy(&line).trim_end_matches(['\r', '\n'])));
-            }
-        }
-        messages
+fn read(message: &Message) -> Result<Happening, Error> {
+    #[derive(Deserialize)]
+    struct Missed {
+        rounds: u64,
     }
-
-    /// Takes a line; an empty one ends the message.
-    fn line(&mut self, line: &str) -> Option<Message> {
-        if line.is_empty() {
-            let message = std::mem::take(&mut self.message);
-            return (!message.data.is_empty()).then_some(message);
-        }
-        let (field, value) = line.split_once(':').unwrap_or((line, ""));
-        let value = value.strip_prefix(' ').unwrap_or(value);
-        match field {
-            "event" => self.message.name = value.into(),
-            "data" => {
-                if !self.message.data.is_empty() {
-                    self.message.data.push('\n');
-                }
-                self.message.data.push_str(value);
-            }
-            // Comments, which keep the connection alive, and fields that mean nothing here.
-            _ => {}
-        }
-        None
-    }
-}
-
-impl Message {
-    fn read(self) -> Option<Result<Happening, Error>> {
-        #[derive(Deserialize)]
-        struct Missed {
-            rounds: u64,
-        }
-        let read = match self.name.as_str() {
-            "missed" => serde_json::from_str(&self.data).map(|Missed { rounds }| Happening::Missed(rounds)),
-            _ => serde_json::from_str(&self.data).map(Happening::Event),
-        };
-        Some(read.map_err(|error| Error::BadAnswer { status: 200, reason: format!("an event: {error}") }))
+    match message.name.as_str() {
+        "missed" => message.parse().map(|Missed { rounds }| Happening::Missed(rounds)),
+        _ => message.parse().map(|event| Happening::Event(Box::new(event))),
     }
 }
 
@@ -158,28 +81,12 @@ impl Message {
 mod tests {
     use super::*;
 
-    const TOLD: &str = ": hello\n\nevent: fired\ndata: {\"at\":5,\"what\":\"fired\",\"topic\":\"t\",\"id\":\"é\"}\n\n\
-        : still here\r\n\r\nevent: missed\r\ndata: {\"rounds\":3}\r\n\r\n";
-
-    fn heard(bytes_at_once: usize) -> Vec<Happening> {
-        let mut lines = Lines::default();
-        let pieces = TOLD.as_bytes().chunks(bytes_at_once);
-        pieces.flat_map(|piece| lines.feed(piece)).filter_map(Message::read).map(|read| read.unwrap()).collect()
-    }
-
     #[test]
-    fn events_are_read_however_the_stream_is_cut() {
-        let whole = heard(TOLD.len());
-        assert!(matches!(&whole[..], [Happening::Event(event), Happening::Missed(3)] if event.id == "é"));
-        for bytes in 1..10 {
-            assert_eq!(heard(bytes), whole);
-        }
-    }
-
-    #[test]
-    fn data_of_several_lines_is_one_message() {
-        let mut lines = Lines::default();
-        let messages = lines.feed(b"data: {\"rounds\":\ndata: 4}\nevent: missed\nid: 7\n\n");
-        assert_eq!(messages, [Message { name: "missed".into(), data: "{\"rounds\":\n4}".into() }]);
+    fn events_are_told_from_what_was_missed() {
+        let told = |name: &str, data: &str| read(&Message { name: name.into(), data: data.into(), id: None });
+        let event = told("fired", r#"{"at":5,"what":"fired","topic":"t","id":"é"}"#);
+        assert!(matches!(event, Ok(Happening::Event(event)) if event.id == "é"));
+        assert_eq!(told("missed", r#"{"rounds":3}"#).unwrap(), Happening::Missed(3));
+        assert!(told("fired", "{}").is_err());
     }
 }

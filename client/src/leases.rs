@@ -1,5 +1,7 @@
 //! Taking deliveries, and saying what became of them.
 
+use std::time::Duration;
+
 use http::Method;
 use punctual_wire::{
     Action, Actions, Answer, Deliveries, Delivery, Do, Ending, Problem, Reserve, Settled, SettledOutcome, Settlements,
@@ -22,7 +24,7 @@ impl Client {
     pub async fn reserve(&self, reserve: Reserve) -> Result<Vec<Delivery>, Error> {
         let wait = reserve.wait.unwrap_or_default().as_duration();
         let (path, body) = (Path::new("reserve"), write(&reserve)?);
-        let call = Call { method: Method::POST, path, body, repeat: Repeat::Undone, wait };
+        let call = Call { method: Method::POST, path, body, if_match: None, repeat: Repeat::Undone, wait, limit: None };
         Ok(parse::<Deliveries>(&self.transport.call(call).await?)?.deliveries)
     }
 
@@ -43,7 +45,7 @@ impl Client {
     }
 
     async fn settle_at_once(&self, actions: Actions) -> Result<Vec<Result<Settled, Problem>>, Error> {
-        let (answers, lost_before) = self.settle_plainly(&actions, Repeat::Safe).await?;
+        let (answers, lost_before) = self.settle_plainly(&actions, Repeat::Safe, None).await?;
         let answers = answers.into_iter().zip(&actions.actions);
         let answers =
             answers.map(|(answer, action)| if lost_before { look_again(action.what, answer) } else { answer });
@@ -55,8 +57,11 @@ impl Client {
         &self,
         actions: &Actions,
         repeat: Repeat,
+        limit: Option<Duration>,
     ) -> Result<(Vec<Answer<Settled>>, bool), Error> {
-        let answer = self.send(Method::POST, Path::new("leases"), write(actions)?, repeat).await?;
+        let (path, body) = (Path::new("leases"), write(actions)?);
+        let call = Call { method: Method::POST, path, body, if_match: None, repeat, wait: Duration::ZERO, limit };
+        let answer = self.transport.call(call).await?;
         let results = parse::<Settlements>(&answer)?.results;
         if results.len() != actions.actions.len() {
             let reason = format!("{} answers to {} actions", results.len(), actions.actions.len());

@@ -38,7 +38,13 @@ mod delivery;
 mod error;
 mod events;
 mod leases;
+mod live;
+mod looking;
 mod pool;
+mod server;
+mod servers;
+mod stream;
+mod sweeps;
 mod task;
 mod tasks;
 mod transport;
@@ -48,16 +54,17 @@ mod worker;
 pub use punctual_wire as wire;
 pub use punctual_wire::{
     Action, Backoff, Base64, Binding, CancelOutcome, Delivery, Do, Ending, Event, Forecast, List, ListState, NewTask,
-    Order, Overflow, Page, PauseQueue, Problem, QueueInfo, QueueSettings, Rate, Reschedule, Reserve, Retry,
-    ScheduleOutcome, Scheduled, Selection, Settled, SettledOutcome, Shift, ShiftKey, Span, Standing, Stats, Swept,
-    TaskInfo, Time, TopicInfo, TopicSettings, Unit,
+    Order, Overflow, Page, PauseNote, PauseQueue, PauseTopic, Problem, QueueInfo, QueueSettings, Rate, Reschedule,
+    Reserve, Retry, ScheduleOutcome, Scheduled, Selection, Settled, SettledOutcome, Shift, ShiftKey, Span, Standing,
+    Stats, Swept, TaskInfo, Time, TopicInfo, TopicSettings, Unit,
 };
 
 pub use batcher::Batcher;
 pub use client::{Client, ClientBuilder};
 pub use delivery::DeliveryBody;
-pub use error::Error;
+pub use error::{Error, Tried};
 pub use events::{EventFilter, Events, Happening};
+pub use live::Pulses;
 pub use task::{Due, Task};
 pub use tasks::Ruling;
 pub use worker::{Failure, Job, Summary, Worker, WorkerBuilder};

@@ -22,7 +22,7 @@ use tower_service::Service;
 const IDLE: Duration = Duration::from_secs(20);
 
 /// The longest wait for a connection. A server that lives answers sooner, and repeating is better than waiting.
-const CONNECT: Duration = Duration::from_secs(5);
+const CONNECT: Duration = Duration::from_secs(3);
 
 /// The connections that are there, and how more are made.
 #[derive(Debug)]

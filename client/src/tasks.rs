@@ -3,8 +3,9 @@
 use bytes::{BufMut, Bytes, BytesMut};
 use http::Method;
 use punctual_wire::{
-    Answer, BatchResults, CancelOutcome, Cancelled, List, NewTask, Page, Problem, Replayed, Reschedule, Rescheduled,
-    Revoke, Revoked, ScheduleOutcome, Scheduled, ShiftKey, Standing, Swept, TaskInfo, Time,
+    Answer, BatchResults, CancelOutcome, Cancelled, Found, Hastened, List, NewTask, Page, Problem, Replayed,
+    Reschedule, Rescheduled, Restored, Revoke, Revoked, ScheduleOutcome, Scheduled, ShiftKey, Standing, Swept,
+    TaskInfo, Time, Timeline,
 };
 use ulid::Ulid;
 
@@ -96,9 +97,19 @@ impl Client {
         found(self.read(task_path(topic, id)).await, "no-such-task")
     }
 
-    /// The same of the task with this number, or of the delivery of one that was broadcast; `None` if there is none.
+    /// What has happened to a task, what is to come, and why it is still where it is; `None` if there is no such task.
+    pub async fn timeline(&self, topic: &str, id: &str) -> Result<Option<Timeline>, Error> {
+        found(self.read(task_path(topic, id).verb("timeline")).await, "no-such-task")
+    }
+
+    /// The same as [`get`](Client::get) of the task with this number, or of the delivery of one that was broadcast; `None` if there is none.
     pub async fn numbered(&self, number: u64) -> Result<Option<TaskInfo>, Error> {
         found(self.read(Path::new("numbers").name(&number.to_string())).await, "no-such-task")
+    }
+
+    /// What a text leads to: tasks by their ids or numbers, keys, topics and queues.
+    pub async fn find(&self, text: &str) -> Result<Found, Error> {
+        self.read(Path::new("find").query(&[("q", text)])?).await
     }
 
     /// Cancels a task: it is certain afterwards whether it will ever be handed over.
@@ -161,6 +172,31 @@ impl Client {
     pub async fn purge(&self, topic: &str, id: &str, queue: Option<&str>) -> Result<(), Error> {
         let path = verb_on_task(topic, id, "purge", queue)?;
         self.send(Method::POST, path, Bytes::new(), Repeat::Undone).await.map(|_| ())
+    }
+
+    /// Makes a task that waits for its time or its next attempt, or a dead letter, available now; answers where it stands
+    /// then.
+    pub async fn hasten(&self, topic: &str, id: &str, queue: Option<&str>) -> Result<Ruling<Standing>, Error> {
+        // A second attempt might meet a dead letter that came of the first one.
+        let path = verb_on_task(topic, id, "hasten", queue)?;
+        let answer = self.ask::<Hastened>(Method::POST, path, Repeat::Undone).await;
+        rule(answer).map(|ruling| match ruling {
+            Ruling::Done(hastened) => Ruling::Done(hastened.standing),
+            Ruling::TooLate(standing) => Ruling::TooLate(standing),
+            Ruling::Unknown => Ruling::Unknown,
+        })
+    }
+
+    /// Takes back the cancellation of a task, for as long as the history keeps it: it waits for its old due time again. What
+    /// waits already stays as it is.
+    pub async fn restore(&self, topic: &str, id: &str) -> Result<Ruling<Standing>, Error> {
+        // A second attempt might take back a cancellation that came after the first one.
+        let answer = self.ask::<Restored>(Method::POST, task_path(topic, id).verb("restore"), Repeat::Undone).await;
+        rule(answer).map(|ruling| match ruling {
+            Ruling::Done(restored) => Ruling::Done(restored.standing),
+            Ruling::TooLate(standing) => Ruling::TooLate(standing),
+            Ruling::Unknown => Ruling::Unknown,
+        })
     }
 
     /// Ends the lease on a delivery, whoever holds it; answers where it stands now. That nobody holds it is a problem

@@ -1,38 +1,51 @@
-//! One request and its answer: connections, time limits, and which failures are tried again.
+//! A request and its answer: which server is asked, for how long, and which failures are tried again.
 //!
-//! What was never sent, and what the server says it has not begun, is always safe to try again. What may have been
-//! carried out is tried again only if the caller says that doing it twice is the same as doing it once.
+//! What was never sent, and what the server says it has not begun, is always safe to try again, at this server or
+//! another. What may have been carried out is tried again only if the caller says that doing it twice is the same as
+//! doing it once: that holds over all nodes, since it is one center that they ask.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderValue, Method, Request, Response, StatusCode, header};
-use http_body_util::{BodyExt, Full};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use hyper::body::Incoming;
-use punctual_wire::{Problem, Span};
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject;
-use rustls::{ClientConfig, RootCertStore};
+use rustls::ClientConfig;
 use tokio::time::Instant;
 
 use crate::address::{Address, Path};
 use crate::backoff::Waits;
-use crate::error::Error;
-use crate::pool::Pool;
-use crate::trust::{self, Trust};
+use crate::error::{Error, Tried};
+use crate::looking::{self, Learning};
+use crate::server::Server;
+use crate::servers::Servers;
+use crate::trust;
 
 /// The wait before the first repetition, and the longest one.
 const WAITS: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 
-/// The way to one server, with its pool of connections.
+/// The way to all servers of one center.
 #[derive(Debug)]
 pub(crate) struct Transport {
-    address: Address,
-    token: Option<HeaderValue>,
+    servers: Mutex<Servers<Arc<Server>>>,
+    pub learning: Learning,
+    who: HeaderMap,
+    tls: ClientConfig,
     timeout: Duration,
     retries: u32,
-    pool: Pool,
+}
+
+/// How a center is spoken to.
+#[derive(Clone, Debug)]
+pub(crate) struct Manner {
+    /// The headers that say who is asking.
+    pub who: HeaderMap,
+    /// Certificates to trust, as PEM.
+    pub certificates: Vec<Vec<u8>>,
+    pub timeout: Duration,
+    pub retries: u32,
+    /// Whether servers that were not given are learned of.
+    pub learns: bool,
 }
 
 /// Whether a request may be sent again after it may have been carried out.
@@ -52,9 +65,13 @@ pub(crate) struct Call {
     pub method: Method,
     pub path: Path,
     pub body: Bytes,
+    /// The version that what is changed must have.
+    pub if_match: Option<HeaderValue>,
     pub repeat: Repeat,
     /// How long the server may take on purpose.
     pub wait: Duration,
+    /// How long it may take in all, if that is not for the client to say.
+    pub limit: Option<Duration>,
 }
 
 /// An answer that says that the request was carried out.
@@ -66,27 +83,27 @@ pub(crate) struct Answered {
     pub lost_before: bool,
 }
 
+impl Call {
+    /// Whether a server that has fallen silent is left. What cannot be repeated waits for its answer, because it would not
+    /// be known otherwise whether it was carried out; except what only waits for something to take, which comes back
+    /// if it was taken.
+    fn leaves_the_silent(&self) -> bool {
+        self.repeat != Repeat::Undone || !self.wait.is_zero()
+    }
+}
+
 impl Transport {
-    pub fn new(
-        address: Address,
-        token: Option<&str>,
-        certificates: &[Vec<u8>],
-        timeout: Duration,
-        retries: u32,
-    ) -> Result<Transport, Error> {
-        let token = match token {
-            Some(token) => {
-                let mut value = HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| Error::BadToken)?;
-                value.set_sensitive(true);
-                Some(value)
-            }
-            None => None,
-        };
-        let pool = match address.unix() {
-            Some(socket) => Pool::unix(socket),
-            None => Pool::net(trust(address.is_secure(), certificates)?, timeout),
-        };
-        Ok(Transport { address, token, timeout, retries, pool })
+    pub fn new(addresses: Vec<Address>, manner: Manner) -> Result<Transport, Error> {
+        let Manner { who, certificates, timeout, retries, learns } = manner;
+        let secure = addresses.iter().any(Address::is_secure);
+        let tls = trust::config(secure, &certificates)?;
+        let learning = Learning::new(learns, &addresses);
+        let mut servers = Servers::new();
+        for address in addresses {
+            let url = address.to_string();
+            servers.add(url, Arc::new(Server::new(address, who.clone(), &tls, timeout)));
+        }
+        Ok(Transport { servers: Mutex::new(servers), learning, who, tls, timeout, retries })
     }
 
     /// How often a request is repeated.
@@ -99,164 +116,161 @@ impl Transport {
         Waits::new(WAITS.0, WAITS.1)
     }
 
+    /// All servers that are known.
+    pub fn servers(&self) -> MutexGuard<'_, Servers<Arc<Server>>> {
+        self.servers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The way to one more server.
+    pub fn reach(&self, address: Address) -> Arc<Server> {
+        Arc::new(Server::new(address, self.who.clone(), &self.tls, self.timeout))
+    }
+
     /// Sends a request, again if it failed and that is safe, until the time is over.
-    pub async fn call(&self, call: Call) -> Result<Answered, Error> {
-        let after = self.timeout.saturating_add(call.wait);
+    ///
+    /// A round asks one server after the other, without waits. After a round in which none could, it is waited.
+    pub async fn call(self: &Arc<Self>, call: Call) -> Result<Answered, Error> {
+        looking::around(self);
+        let after = call.limit.unwrap_or(self.timeout.saturating_add(call.wait));
         let deadline = Instant::now() + after;
         let mut waits = self.waits();
         let mut left = self.retries;
         let mut lost_before = false;
-        loop {
-            let error = match tokio::time::timeout_at(deadline, self.once(&call)).await {
-                Ok(Ok((status, bytes))) => return Ok(Answered { status, bytes, lost_before }),
-                Ok(Err(error)) => error,
-                Err(_) => return Err(Error::Timeout { after }),
+        let mut failures = Failures::default();
+        while let Some((number, server)) = self.choose(&failures.asked) {
+            let attempt = tokio::time::timeout_at(deadline, self.attempt(&server, &call)).await;
+            let error = match attempt.unwrap_or(Err(Error::Timeout { after })) {
+                Ok((status, bytes)) => {
+                    self.servers().answered(number, Instant::now());
+                    return Ok(Answered { status, bytes, lost_before });
+                }
+                Err(error) => error,
             };
+            self.note(number, &error);
+            if !error.is_retryable() && !error.may_differ_elsewhere() {
+                return Err(error);
+            }
             let again = match call.repeat {
-                Repeat::Safe => error.is_retryable(),
-                Repeat::Undone => error.is_retryable() && !error.may_have_happened(),
+                Repeat::Safe => true,
+                Repeat::Undone => !error.may_have_happened(),
                 Repeat::Never => false,
             };
-            if !again || left == 0 {
-                return Err(error);
+            lost_before |= error.may_have_happened();
+            let elsewhere = error.may_differ_elsewhere();
+            failures.push(number, &server, error);
+            if !again || Instant::now() >= deadline {
+                break;
+            }
+            if elsewhere && self.choose(&failures.asked).is_some() {
+                continue;
+            }
+            let wait = waits.next(failures.retry_after());
+            if !failures.are_retryable() || left == 0 || Instant::now() + wait >= deadline {
+                break;
             }
             left -= 1;
-            lost_before |= error.may_have_happened();
-            let wait = waits.next(error.retry_after());
-            if Instant::now() + wait >= deadline {
-                return Err(error);
-            }
-            tracing::debug!(%error, ?wait, "trying again");
+            tracing::debug!(error = %failures, ?wait, "trying again");
+            failures.end_round();
             tokio::time::sleep(wait).await;
         }
+        Err(failures.into_error())
     }
 
-    /// Sends a request whose answer has no end, once, and gives it back when its first line is there.
-    pub async fn open(&self, path: Path) -> Result<Response<Incoming>, Error> {
-        let mut request = self.request(&Method::GET, &path, Bytes::new())?;
-        request.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
-        let answer = tokio::time::timeout(self.timeout, self.pool.request(request)).await;
-        let answer =
-            answer.map_err(|_| Error::Timeout { after: self.timeout })?.map_err(|error| self.broken(&error))?;
-        if answer.status().is_success() {
-            return Ok(answer);
-        }
-        let (head, body) = answer.into_parts();
-        let read = tokio::time::timeout(self.timeout, body.collect()).await;
-        let bytes = read.map_err(|_| Error::Timeout { after: self.timeout })?.map_err(|error| self.cut(&error))?;
-        Err(refusal(&head, &bytes.to_bytes()))
-    }
-
-    /// That the connection broke after the request was sent.
-    pub fn cut(&self, error: &hyper::Error) -> Error {
-        Error::Unreachable { url: self.address.to_string(), sent: true, reason: causes(error) }
-    }
-
-    async fn once(&self, call: &Call) -> Result<(StatusCode, Bytes), Error> {
-        let request = self.request(&call.method, &call.path, call.body.clone())?;
-        let answer = self.pool.request(request).await.map_err(|error| self.broken(&error))?;
-        let (head, body) = answer.into_parts();
-        let bytes = body.collect().await.map_err(|error| self.cut(&error))?.to_bytes();
-        if head.status.is_success() { Ok((head.status, bytes)) } else { Err(refusal(&head, &bytes)) }
-    }
-
-    fn request(&self, method: &Method, path: &Path, body: Bytes) -> Result<Request<Full<Bytes>>, Error> {
-        let has_body = !body.is_empty();
-        let mut request = Request::new(Full::new(body));
-        *request.method_mut() = method.clone();
-        *request.uri_mut() = self.address.join(path)?;
-        let headers = request.headers_mut();
-        if has_body {
-            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        }
-        if let Some(token) = &self.token {
-            headers.insert(header::AUTHORIZATION, token.clone());
-        }
-        headers
-            .insert(header::USER_AGENT, HeaderValue::from_static(concat!("punctual-rust/", env!("CARGO_PKG_VERSION"))));
-        Ok(request)
-    }
-
-    fn broken(&self, error: &hyper_util::client::legacy::Error) -> Error {
-        // The outermost error only names the step; what lies beneath says what happened.
-        let inner = std::error::Error::source(error).unwrap_or(error);
-        // A cancelled request was handed back by the connection before anything of it was written.
-        let cancelled = inner.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_canceled);
-        let unsent = error.is_connect() || cancelled;
-        let url = self.address.to_string();
-        match trust::refusal(inner) {
-            Some(reason) => Error::Untrusted { url, reason },
-            None => Error::Unreachable { url, sent: !unsent, reason: causes(inner) + self.other_scheme(inner) },
-        }
-    }
-
-    /// What to try if one side speaks TLS and the other does not.
-    fn other_scheme(&self, error: &(dyn std::error::Error + 'static)) -> &'static str {
-        let is_noise = error.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse);
-        match self.address.is_secure() {
-            true if trust::is_answer_in_plain(error) => " (does it speak TLS? if not, write http://)",
-            false if is_noise => " (does it speak TLS? then write https://)",
-            _ => "",
-        }
-    }
-}
-
-/// What the server says is wrong; or, if it does not say so in its own words, that this is not Punctual.
-fn refusal(head: &http::response::Parts, bytes: &Bytes) -> Error {
-    let Ok(mut problem) = serde_json::from_slice::<Problem>(bytes) else {
-        let text = String::from_utf8_lossy(&bytes[..bytes.len().min(200)]).into_owned();
-        return Error::BadAnswer { status: head.status.as_u16(), reason: format!("{text:?}") };
-    };
-    let header = head.headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());
-    // The problem is finer; the header is there if something between the server and here added it.
-    let seconds = header.and_then(|seconds| seconds.parse().ok());
-    problem.retry_after = problem.retry_after.or(seconds.map(Span::from_secs));
-    problem.into()
-}
-
-/// An error with all that lies beneath it, since the outermost says the least.
-fn causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        let more = cause.to_string();
-        if !text.contains(&more) {
-            text = format!("{text}: {more}");
-        }
-        next = cause.source();
-    }
-    text
-}
-
-/// The certificates to trust: those of the machine and the given ones. Without TLS none are read.
-fn trust(secure: bool, certificates: &[Vec<u8>]) -> Result<ClientConfig, Error> {
-    let bad = |reason: String| Error::BadCertificate { reason };
-    let mut roots = RootCertStore::empty();
-    let mut given = Vec::new();
-    if secure {
-        let found = rustls_native_certs::load_native_certs();
-        roots.add_parsable_certificates(found.certs);
-        for pem in certificates {
-            let before = roots.len();
-            for certificate in CertificateDer::pem_slice_iter(pem) {
-                let certificate = certificate.map_err(|error| bad(format!("the PEM cannot be read: {error}")))?;
-                roots.add(certificate.clone()).map_err(|error| bad(error.to_string()))?;
-                given.push(certificate);
+    /// Sends a request whose answer has no end, once to each server until one takes it, and gives it back when its first
+    /// line is there.
+    pub async fn open(self: &Arc<Self>, path: Path) -> Result<(Arc<Server>, Response<Incoming>), Error> {
+        looking::around(self);
+        let several = self.servers().are_several();
+        let after = if several { self.timeout.min(looking::SILENCE) } else { self.timeout };
+        let mut failures = Failures::default();
+        while let Some((number, server)) = self.choose(&failures.asked) {
+            let answer = tokio::time::timeout(after, server.open(&path)).await;
+            let error = match answer.unwrap_or(Err(Error::Timeout { after })) {
+                Ok(answer) => return Ok((server, answer)),
+                Err(error) => error,
+            };
+            self.note(number, &error);
+            if !error.may_differ_elsewhere() {
+                return Err(error);
             }
-            if roots.len() == before {
-                return Err(bad("the PEM contains no certificate".into()));
-            }
+            failures.push(number, &server, error);
         }
-        if roots.is_empty() {
-            return Err(bad("this machine trusts none; give that of the server's authority".into()));
+        Err(failures.into_error())
+    }
+
+    /// Asks one server. If there are others, it is left when it has fallen silent.
+    async fn attempt(&self, server: &Server, call: &Call) -> Result<(StatusCode, Bytes), Error> {
+        let answer = server.ask(&call.method, &call.path, call.body.clone(), call.if_match.as_ref());
+        if !call.leaves_the_silent() || !self.servers().are_several() {
+            return answer.await;
+        }
+        tokio::select! {
+            biased;
+            answer = answer => answer,
+            after = looking::until_silent(server) => Err(Error::Timeout { after }),
         }
     }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-    let config = config.map_err(|error| bad(error.to_string()))?;
-    if given.is_empty() {
-        return Ok(config.with_root_certificates(roots).with_no_client_auth());
+
+    /// Whom to ask, besides these.
+    pub fn choose(&self, tried: &[u64]) -> Option<(u64, Arc<Server>)> {
+        self.servers().choose(tried)
     }
-    let verifier = Trust::new(roots, given).map_err(|error| bad(error.to_string()))?;
-    Ok(config.dangerous().with_custom_certificate_verifier(Arc::new(verifier)).with_no_client_auth())
+
+    /// Takes a failure as a sign of how its server is.
+    fn note(&self, number: u64, error: &Error) {
+        if error.is_of_server() {
+            self.servers().failed(number, Instant::now());
+            self.learning.soon();
+        } else {
+            self.servers().answered(number, Instant::now());
+        }
+    }
+}
+
+/// What went wrong with a request, by server.
+#[derive(Debug, Default)]
+struct Failures {
+    /// Who was asked in this round.
+    asked: Vec<u64>,
+    /// The latest failure of each server, those of this round last.
+    tried: Vec<Tried>,
+}
+
+impl Failures {
+    fn push(&mut self, number: u64, server: &Server, error: Error) {
+        let url = server.url();
+        self.tried.retain(|tried| tried.url != url);
+        self.tried.push(Tried { url, error });
+        self.asked.push(number);
+    }
+
+    fn end_round(&mut self) {
+        self.asked.clear();
+    }
+
+    fn of_this_round(&self) -> impl Iterator<Item = &Error> {
+        self.tried.iter().rev().take(self.asked.len()).map(|tried| &tried.error)
+    }
+
+    fn are_retryable(&self) -> bool {
+        self.of_this_round().any(Error::is_retryable)
+    }
+
+    /// How long to wait for the first of them that may be asked again.
+    fn retry_after(&self) -> Option<Duration> {
+        self.of_this_round().map(Error::retry_after).min().flatten()
+    }
+
+    fn into_error(mut self) -> Error {
+        match self.tried.len() {
+            1 => self.tried.remove(0).error,
+            _ => Error::NoServer { tried: self.tried },
+        }
+    }
+}
+
+impl std::fmt::Display for Failures {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        crate::error::list(&self.tried, f)
+    }
 }

@@ -12,9 +12,45 @@ use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::verify_server_name;
 use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
-use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+
+use crate::error::Error as ClientError;
+
+/// The certificates to trust: those of the machine and the given ones. Without TLS none are read.
+pub(crate) fn config(secure: bool, certificates: &[Vec<u8>]) -> Result<ClientConfig, ClientError> {
+    let bad = |reason: String| ClientError::BadCertificate { reason };
+    let mut roots = RootCertStore::empty();
+    let mut given = Vec::new();
+    if secure {
+        let found = rustls_native_certs::load_native_certs();
+        roots.add_parsable_certificates(found.certs);
+        for pem in certificates {
+            let before = roots.len();
+            for certificate in CertificateDer::pem_slice_iter(pem) {
+                let certificate = certificate.map_err(|error| bad(format!("the PEM cannot be read: {error}")))?;
+                roots.add(certificate.clone()).map_err(|error| bad(error.to_string()))?;
+                given.push(certificate);
+            }
+            if roots.len() == before {
+                return Err(bad("the PEM contains no certificate".into()));
+            }
+        }
+        if roots.is_empty() {
+            return Err(bad("this machine trusts none; give that of the server's authority".into()));
+        }
+    }
+    let provider = Arc::new(ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let config = config.map_err(|error| bad(error.to_string()))?;
+    if given.is_empty() {
+        return Ok(config.with_root_certificates(roots).with_no_client_auth());
+    }
+    let verifier = Trust::new(roots, given).map_err(|error| bad(error.to_string()))?;
+    Ok(config.dangerous().with_custom_certificate_verifier(Arc::new(verifier)).with_no_client_auth())
+}
 
 /// Trusts authorities, and certificates that were given.
 #[derive(Debug)]

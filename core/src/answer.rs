@@ -1,12 +1,15 @@
 //! What the answers to commands say: exactly what happened, or why nothing did.
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 
+use crate::line::{Holders, Lined};
 use crate::name::Name;
 use crate::settings::{QueueSettings, TopicSettings};
 use crate::shard::{QueueView, TopicView, Total};
 use crate::state::{Ending, Reason};
 use crate::store::{Key, Position};
+use crate::sweep::{Preview, SweepProgress};
 use crate::task::{Form, Headers};
 use crate::time::{Millis, Timestamp};
 
@@ -42,13 +45,17 @@ pub enum Answer {
     Purged,
     /// To `Sweep`.
     Swept(Swept),
+    /// To `Preview`.
+    Preview(Preview),
+    /// To `Sweeps`, in the order of their numbers.
+    Sweeps(Vec<SweepProgress>),
     /// To `PutTopic` and `PauseTopic`: the settings in force now.
     Topic(TopicSettings),
     /// To `PutQueue` and `PauseQueue`: the settings in force now.
     Queue(QueueSettings),
-    /// To `DeleteTopic` and `DeleteQueue`: how many rows went with it.
+    /// To `DeleteTopic` and `DeleteQueue`, and to `Adopt` of a deletion to its end: how many rows went with it.
     Deleted(u64),
-    /// To `Forwarded`.
+    /// To `Forwarded`, and to `Adopt`: it is adopted, now or before; to `BeginSweep` and `StopSweep`, likewise.
     Noted,
     /// To `Topics`.
     Topics(Vec<TopicView>),
@@ -56,10 +63,16 @@ pub enum Answer {
     Queues(Vec<QueueView>),
     /// To `Total`.
     Total(Total),
+    /// To `Draw`.
+    Drawn(Drawn),
     /// To `First`; `None` if nothing waits for a consumer there.
     First(Option<First>),
     /// To `Forecast`: how many deliveries come due in each slot, by its beginning.
     Forecast(Vec<(Timestamp, u64)>),
+    /// To `Line` and `Leases`.
+    Line(Lined),
+    /// To `Holders`.
+    Holders(Holders),
 }
 
 /// What an answer tells, for whoever knows what was asked.
@@ -98,14 +111,19 @@ told! {
     Answer::Extended(until) => until, Timestamp;
     Answer::Removed(ending) => ending, Ending;
     Answer::Swept(swept) => swept, Swept;
+    Answer::Preview(preview) => preview, Preview;
+    Answer::Sweeps(sweeps) => sweeps, Vec<SweepProgress>;
     Answer::Topic(settings) => settings, TopicSettings;
     Answer::Queue(settings) => settings, QueueSettings;
     Answer::Deleted(rows) => rows, u64;
     Answer::Topics(topics) => topics, Vec<TopicView>;
     Answer::Queues(queues) => queues, Vec<QueueView>;
     Answer::Total(total) => total, Total;
+    Answer::Drawn(drawn) => drawn, Drawn;
     Answer::First(first) => first, Option<First>;
     Answer::Forecast(slots) => slots, Vec<(Timestamp, u64)>;
+    Answer::Line(lined) => lined, Lined;
+    Answer::Holders(holders) => holders, Holders;
 }
 
 /// What became of a task that was handed in.
@@ -232,6 +250,15 @@ pub struct Delivery {
     pub lease_time: Millis,
 }
 
+/// What was drawn of a rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Drawn {
+    /// So many tokens, each for one task that comes in or one delivery that goes out.
+    pub tokens: u32,
+    /// How long until there is another one.
+    pub wait: Millis,
+}
+
 /// The delivery that a queue of one shard hands out next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct First {
@@ -251,7 +278,7 @@ pub struct Lease {
 }
 
 /// What a sweep over many tasks did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Swept {
     /// So many matched.
     pub matched: u64,

@@ -1,19 +1,22 @@
 //! The commands a shard takes. Each is answered with a [`Reply`](crate::Reply) that says exactly what happened.
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 
-use crate::answer::Lease;
+use crate::adjustment::{Adopt, Subject};
+use crate::answer::{Answer, Lease};
+use crate::line::{Leases, Line};
 use crate::name::Name;
 use crate::scope::Scope;
 use crate::settings::{QueueSettings, TopicSettings};
-use crate::shard::Unit;
-use crate::state::Ending;
 use crate::store::Key;
+use crate::sweep::{NumberedSweep, Sweep};
 use crate::task::{Form, Task};
 use crate::time::{Millis, Timestamp};
+use crate::unit::Unit;
 
 /// A command to one shard.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
     /// Take a task.
     Schedule(Box<Schedule>),
@@ -74,6 +77,13 @@ pub enum Command {
     Take(Box<Take>),
     /// Hand a dead letter or a finished task out again.
     Replay(Selected),
+    /// Take back the cancellation of a task: it waits for its old due time again.
+    Restore {
+        /// Its topic.
+        topic: Name,
+        /// Its id.
+        id: Name,
+    },
     /// Remove a dead letter.
     Purge(Selected),
     /// Remove a finished task from the history before its time is over, as when it is kept elsewhere.
@@ -87,6 +97,17 @@ pub enum Command {
     },
     /// Change all tasks that match, some in each step.
     Sweep(Box<Sweep>),
+    /// Count what a sweep would change, and show some of it.
+    Preview(Box<Sweep>),
+    /// Begin a sweep that goes on by itself, also after a crash, unless it has begun already.
+    BeginSweep(Box<NumberedSweep>),
+    /// End a sweep that has begun; what it has changed stays changed.
+    StopSweep {
+        /// Its number.
+        number: u64,
+    },
+    /// Look at the sweeps that have begun: how far they are, and how the latest ones ended.
+    Sweeps,
     /// Create a topic or change its settings.
     PutTopic {
         /// Its name.
@@ -129,6 +150,8 @@ pub enum Command {
         /// Also with all that it holds.
         force: bool,
     },
+    /// Make a change of settings that all shards make, unless it was made already.
+    Adopt(Box<Adopt>),
     /// A dead letter that was to go on to another topic has arrived there, or was refused.
     Forwarded {
         /// The dead letter's row.
@@ -144,6 +167,13 @@ pub enum Command {
     Queues(Chosen),
     /// How much there is in all topics and queues together.
     Total,
+    /// Draw tokens from the bucket of a topic or queue with a rate, of which this shard is the home.
+    Draw {
+        /// The topic or queue.
+        from: Subject,
+        /// At most so many.
+        tokens: u32,
+    },
     /// Which delivery a queue hands out next.
     First {
         /// Its name.
@@ -155,6 +185,17 @@ pub enum Command {
         unit: Unit,
         /// For so many slots.
         slots: usize,
+    },
+    /// Say what stands in a queue, in its order.
+    Line(Box<Line>),
+    /// Say what is with consumers, by the ends of their leases: [`Answer::Line`].
+    Leases(Box<Leases>),
+    /// Say who holds deliveries.
+    Holders {
+        /// Of this queue; else of all.
+        queue: Option<Name>,
+        /// Only of these.
+        within: Scope,
     },
 }
 
@@ -177,6 +218,41 @@ impl Command {
         })
     }
 
+    /// Whether this is an answer to it, and not to another one.
+    pub fn is_answered_by(&self, answer: &Answer) -> bool {
+        match self {
+            Command::Schedule(_) => matches!(answer, Answer::Scheduled(_)),
+            Command::Cancel { .. } => matches!(answer, Answer::Cancelled(_)),
+            Command::Reschedule(_) => matches!(answer, Answer::Rescheduled(_)),
+            Command::Acknowledge(_) => matches!(answer, Answer::Acknowledged),
+            Command::Release { .. } | Command::Revoke(_) => matches!(answer, Answer::Released(_)),
+            Command::Reject { .. } => matches!(answer, Answer::Rejected),
+            Command::Extend { .. } => matches!(answer, Answer::Extended(_)),
+            Command::Remove { .. } => matches!(answer, Answer::Removed(_)),
+            Command::Hasten { .. } => matches!(answer, Answer::Hastened(_)),
+            Command::Take(_) => matches!(answer, Answer::Reserved(_)),
+            Command::Replay(_) | Command::Restore { .. } => matches!(answer, Answer::Replayed(_)),
+            Command::Purge(_) | Command::Forget { .. } => matches!(answer, Answer::Purged),
+            Command::Sweep(_) => matches!(answer, Answer::Swept(_)),
+            Command::Preview(_) => matches!(answer, Answer::Preview(_)),
+            Command::BeginSweep(_) | Command::StopSweep { .. } => matches!(answer, Answer::Noted),
+            Command::Sweeps => matches!(answer, Answer::Sweeps(_)),
+            Command::PutTopic { .. } | Command::PauseTopic { .. } => matches!(answer, Answer::Topic(_)),
+            Command::PutQueue { .. } | Command::PauseQueue { .. } => matches!(answer, Answer::Queue(_)),
+            Command::DeleteTopic { .. } | Command::DeleteQueue { .. } => matches!(answer, Answer::Deleted(_)),
+            Command::Adopt(_) => matches!(answer, Answer::Noted | Answer::Deleted(_)),
+            Command::Forwarded { .. } => matches!(answer, Answer::Noted),
+            Command::Topics(_) => matches!(answer, Answer::Topics(_)),
+            Command::Queues(_) => matches!(answer, Answer::Queues(_)),
+            Command::Total => matches!(answer, Answer::Total(_)),
+            Command::Draw { .. } => matches!(answer, Answer::Drawn(_)),
+            Command::First { .. } => matches!(answer, Answer::First(_)),
+            Command::Forecast { .. } => matches!(answer, Answer::Forecast(_)),
+            Command::Line(_) | Command::Leases(_) => matches!(answer, Answer::Line(_)),
+            Command::Holders { .. } => matches!(answer, Answer::Holders(_)),
+        }
+    }
+
     /// How many bytes it brings for the store to keep, more or less.
     pub fn bytes(&self) -> usize {
         match self {
@@ -193,7 +269,9 @@ impl Command {
         Some(match self {
             Command::Schedule(schedule) => About::Task(&schedule.task.topic, &schedule.id),
             Command::Reschedule(change) => About::Task(&change.topic, &change.id),
-            Command::Cancel { topic, id } | Command::Forget { topic, id, .. } => About::Task(topic, id),
+            Command::Cancel { topic, id } | Command::Restore { topic, id } | Command::Forget { topic, id, .. } => {
+                About::Task(topic, id)
+            }
             Command::Revoke(revoke) => About::Selected(&revoke.selected),
             Command::Replay(selected) | Command::Purge(selected) => About::Selected(selected),
             Command::Acknowledge(lease)
@@ -204,17 +282,26 @@ impl Command {
             Command::Take(take) => About::Row(&take.row.key),
             Command::Forwarded { key, .. } => About::Row(key),
             Command::Sweep(_)
+            | Command::Preview(_)
+            | Command::BeginSweep(_)
+            | Command::StopSweep { .. }
+            | Command::Sweeps
             | Command::PutTopic { .. }
             | Command::PutQueue { .. }
             | Command::PauseTopic { .. }
             | Command::PauseQueue { .. }
             | Command::DeleteTopic { .. }
             | Command::DeleteQueue { .. }
+            | Command::Adopt(_)
             | Command::Topics(_)
             | Command::Queues(_)
             | Command::Total
+            | Command::Draw { .. }
             | Command::First { .. }
-            | Command::Forecast { .. } => return None,
+            | Command::Forecast { .. }
+            | Command::Line(_)
+            | Command::Leases(_)
+            | Command::Holders { .. } => return None,
         })
     }
 }
@@ -241,7 +328,7 @@ pub enum Chosen {
 }
 
 /// A task and the id it goes by.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
     /// The task.
     pub task: Task,
@@ -252,7 +339,7 @@ pub struct Schedule {
 }
 
 /// What to change about a task.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reschedule {
     /// Its topic.
     pub topic: Name,
@@ -267,7 +354,7 @@ pub struct Reschedule {
 }
 
 /// How a due time moves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Shift {
     /// To an instant.
     To(Timestamp),
@@ -313,7 +400,7 @@ pub struct RowId {
 }
 
 /// Who wants which row.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Take {
     /// The row.
     pub row: RowId,
@@ -352,74 +439,4 @@ impl Selected {
     pub fn key(&self) -> Key {
         Key::new(&self.topic, &self.id, self.queue.as_deref().unwrap_or(""))
     }
-}
-
-/// A change to all that match.
-#[derive(Clone, Debug)]
-pub struct Sweep {
-    /// What matches.
-    pub matching: Matching,
-    /// Only of these topics.
-    pub within: Scope,
-    /// What happens to it.
-    pub action: SweepAction,
-    /// Only count.
-    pub dry_run: bool,
-}
-
-/// What a sweep goes over.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Matching {
-    /// The tasks with this key that are not finished, maybe of one topic only.
-    Key {
-        /// The key.
-        key: Name,
-        /// Only of this topic.
-        topic: Option<Name>,
-    },
-    /// Dead letters.
-    Dead {
-        /// Only of this topic.
-        topic: Option<Name>,
-        /// Only of this queue.
-        queue: Option<Name>,
-        /// That died in this time.
-        died: TimeRange,
-    },
-    /// Finished tasks.
-    History {
-        /// Of this topic.
-        topic: Name,
-        /// That finished in this time.
-        finished: TimeRange,
-        /// Only those that finished so; `None` means however they did.
-        ending: Option<Ending>,
-    },
-}
-
-/// From one instant to before another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TimeRange {
-    /// The first instant.
-    pub from: Timestamp,
-    /// The instant to stop before.
-    pub until: Timestamp,
-}
-
-impl TimeRange {
-    /// All of time.
-    pub const ALL: TimeRange = TimeRange { from: Timestamp::ZERO, until: Timestamp::NEVER };
-}
-
-/// What happens to all that a sweep goes over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SweepAction {
-    /// Tasks of a key are cancelled.
-    Cancel,
-    /// The due times of tasks of a key move.
-    Shift(Shift),
-    /// Dead letters or finished tasks are handed out again.
-    Replay,
-    /// Dead letters are removed.
-    Purge,
 }

@@ -16,6 +16,8 @@ pub struct Event {
     pub at: Timestamp,
     /// The row it happened to: a task, or one of several deliveries of a task that was broadcast.
     pub task: Key,
+    /// Its number.
+    pub number: u64,
     /// The queue it happened in, if it was in one.
     pub queue: Option<Name>,
     /// The task's key.

@@ -17,6 +17,13 @@ impl TokenBucket {
         TokenBucket { rate, full_at_nanos: 0 }
     }
 
+    /// A bucket that was empty at an instant.
+    pub fn empty(rate: Rate, at: Timestamp) -> TokenBucket {
+        let mut bucket = TokenBucket::new(rate);
+        bucket.full_at_nanos = nanos(at) + bucket.capacity();
+        bucket
+    }
+
     /// The rate it keeps.
     pub fn rate(&self) -> Rate {
         self.rate

@@ -24,6 +24,11 @@ impl Scope {
         self.0.is_none()
     }
 
+    /// The patterns that names are to fit; none if this is every name.
+    pub fn patterns(&self) -> &[String] {
+        self.0.as_deref().unwrap_or(&[])
+    }
+
     /// Whether a name is among them.
     pub fn fits(&self, name: &str) -> bool {
         self.0.as_ref().is_none_or(|patterns| patterns.iter().any(|pattern| fits(pattern, name)))

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::answer::Refused;
 use crate::name::Name;
 use crate::pattern::Pattern;
+use crate::pause::PauseNote;
 use crate::task::NO_TTL;
 use crate::time::{Millis, Timestamp};
 
@@ -19,6 +20,8 @@ pub struct TopicSettings {
     pub history: Millis,
     /// Whether scheduling is refused.
     pub paused: bool,
+    /// What is known of the pause, if it is paused.
+    pub pause: Option<PauseNote>,
     /// How many tasks it takes in a second; what comes above is refused.
     pub rate: Option<Rate>,
     /// The priority of tasks that name none.
@@ -34,6 +37,7 @@ impl Default for TopicSettings {
             feeds: None,
             history: Millis::from_hours(24),
             paused: false,
+            pause: None,
             rate: None,
             priority: DEFAULT_PRIORITY,
             ttl: None,
@@ -83,6 +87,8 @@ pub struct QueueSettings {
     pub dead_retention: Option<Millis>,
     /// Until when nothing is handed out; [`Timestamp::NEVER`] means until it is resumed.
     pub paused_until: Option<Timestamp>,
+    /// What is known of the pause, if it is paused or was until a time that has come.
+    pub pause: Option<PauseNote>,
     /// How many deliveries it hands out in a second; what comes above waits.
     pub rate: Option<Rate>,
     /// Which of several deliveries of the same priority comes first.
@@ -169,6 +175,7 @@ impl Default for QueueSettings {
             dead_letter: None,
             dead_retention: None,
             paused_until: None,
+            pause: None,
             rate: None,
             order: Order::Due,
         }

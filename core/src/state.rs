@@ -10,6 +10,17 @@ use crate::name::Name;
 use crate::settings::Retry;
 use crate::time::{Millis, Timestamp};
 
+/// Why a stored state cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UnreadableState {
+    /// It was not written by this program, nor by one before it.
+    #[error("a newer version of Punctual wrote this row: do not go back to an older one")]
+    Newer,
+    /// It was not written by any.
+    #[error("a stored state cannot be read back")]
+    Damaged,
+}
+
 /// What is known of a task or delivery beside its key, its time and its body.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct State {
@@ -45,6 +56,27 @@ pub struct State {
     /// The attempts that did not end in the work being done, once there is one.
     #[serde(skip)]
     pub log: Option<Box<AttemptLog>>,
+    /// Which sweeps have come to it, if they are not through or it can be taken back what the last one did.
+    #[serde(skip)]
+    pub swept: Option<Box<SweepMark>>,
+}
+
+/// What a sweep leaves on a row that it came to: by it the change can be taken back, and is not made twice.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SweepMark {
+    /// The sweep's number.
+    pub by: u64,
+    /// When the row was due and when it was to wake, if the sweep changed it and nobody else has since.
+    pub before: Option<(Timestamp, Timestamp)>,
+    /// Others that came to the row and were not through when this was written.
+    pub others: Vec<u64>,
+}
+
+impl SweepMark {
+    /// All sweeps that are known to have come to the row.
+    pub fn numbers(&self) -> impl Iterator<Item = u64> {
+        std::iter::once(self.by).chain(self.others.iter().copied())
+    }
 }
 
 /// What happened to a row that its other fields do not tell any more. It changes nothing about what happens next.
@@ -114,7 +146,7 @@ pub struct Death {
 }
 
 /// Why a delivery was given up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Reason {
     /// Its consumer said so.
     Rejected,
@@ -167,6 +199,8 @@ const PLAIN: u8 = 1;
 const WITH_TAIL: u8 = 2;
 /// The same, followed by a longest lease and a log of attempts. It is written only if there is one of them.
 const WITH_LOG: u8 = 3;
+/// The same, followed by the mark of a sweep. It is written only if there is one.
+const WITH_MARK: u8 = 4;
 
 impl State {
     /// The stored form.
@@ -184,12 +218,17 @@ impl State {
         if version >= WITH_LOG {
             bytes = postcard::to_extend(&(self.max_lease, &self.log), bytes).expect("a log can be laid out as bytes");
         }
+        if let Some(mark) = &self.swept {
+            bytes = postcard::to_extend(mark, bytes).expect("a mark can be laid out as bytes");
+        }
         bytes.into()
     }
 
     /// The first version that has room for all there is to tell.
     fn version(&self) -> u8 {
-        if self.max_lease.is_some() || self.log.is_some() {
+        if self.swept.is_some() {
+            WITH_MARK
+        } else if self.max_lease.is_some() || self.log.is_some() {
             WITH_LOG
         } else if self.lease.is_some() || self.past.is_some() {
             WITH_TAIL
@@ -207,28 +246,46 @@ impl State {
         if version >= WITH_LOG {
             length += postcard::to_slice(&(self.max_lease, &self.log), &mut room[length..]).ok()?.len();
         }
+        if let Some(mark) = &self.swept {
+            length += postcard::to_slice(mark, &mut room[length..]).ok()?.len();
+        }
         Some(length)
     }
 
     /// Reads the stored form.
     ///
     /// # Panics
-    /// If a newer version wrote it, or it is damaged beyond what the store's checksums caught.
+    /// If it cannot be [read back](State::read_back): then nothing that a shard does would be right.
     pub fn decode(bytes: &[u8]) -> State {
-        let (version, rest) = bytes.split_first().expect("a stored state starts with its version");
-        let (mut state, tail): (State, &[u8]) =
-            postcard::take_from_bytes(rest).expect("a stored state can be read back");
+        State::read_back(bytes).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// The same for bytes that somebody else may have written.
+    pub fn read_back(bytes: &[u8]) -> Result<State, UnreadableState> {
+        let damaged = |_| UnreadableState::Damaged;
+        let (version, rest) = bytes.split_first().ok_or(UnreadableState::Damaged)?;
         match *version {
-            PLAIN => {}
-            WITH_TAIL => (state.lease, state.past) = postcard::from_bytes(tail).expect("a tail can be read back"),
-            WITH_LOG => {
-                let (tail, log): (_, &[u8]) = postcard::take_from_bytes(tail).expect("a tail can be read back");
-                (state.lease, state.past) = tail;
-                (state.max_lease, state.log) = postcard::from_bytes(log).expect("a log can be read back");
-            }
-            _ => panic!("a newer version of Punctual wrote this row: do not go back to an older one"),
+            PLAIN | WITH_TAIL | WITH_LOG | WITH_MARK => {}
+            0 => return Err(UnreadableState::Damaged),
+            _ => return Err(UnreadableState::Newer),
         }
-        state
+        let (mut state, tail): (State, &[u8]) = postcard::take_from_bytes(rest).map_err(damaged)?;
+        match *version {
+            WITH_TAIL => (state.lease, state.past) = postcard::from_bytes(tail).map_err(damaged)?,
+            WITH_LOG => {
+                let (tail, log): (_, &[u8]) = postcard::take_from_bytes(tail).map_err(damaged)?;
+                (state.lease, state.past) = tail;
+                (state.max_lease, state.log) = postcard::from_bytes(log).map_err(damaged)?;
+            }
+            WITH_MARK => {
+                let (tail, rest): (_, &[u8]) = postcard::take_from_bytes(tail).map_err(damaged)?;
+                let (log, mark): (_, &[u8]) = postcard::take_from_bytes(rest).map_err(damaged)?;
+                ((state.lease, state.past), (state.max_lease, state.log)) = (tail, log);
+                state.swept = Some(Box::new(postcard::from_bytes(mark).map_err(damaged)?));
+            }
+            _ => {}
+        }
+        Ok(state)
     }
 
     /// The past, to be added to.
@@ -295,6 +352,7 @@ mod tests {
             past: None,
             max_lease: None,
             log: None,
+            swept: None,
         }
     }
 
@@ -330,7 +388,9 @@ mod tests {
                 for (max_lease, log) in
                     [(None, None), (Some(Millis(8)), None), (None, log(&["a", "b"])), (Some(Millis(8)), log(&["c"]))]
                 {
-                    let state = State { lease, past: past.map(Box::new), max_lease, log, ..state(phase.clone()) };
+                    let mut state = State { lease, past: past.map(Box::new), max_lease, log, ..state(phase.clone()) };
+                    assert_eq!(State::decode(&state.encode()), state);
+                    state.swept = Some(Box::new(SweepMark { by: u64::MAX, before: None, others: vec![7, u64::MAX] }));
                     assert_eq!(State::decode(&state.encode()), state);
                 }
             }
@@ -356,6 +416,9 @@ mod tests {
             let mut state = State { routing_key, lease: Some(Millis(u64::MAX)), ..state(Phase::Waiting) };
             assert_eq!(State::decode(&state.encode()), state, "{length}");
             state.log = log(&["no"]);
+            assert_eq!(State::decode(&state.encode()), state, "{length}");
+            let before = Some((Timestamp::ZERO, Timestamp::LAST));
+            state.swept = Some(Box::new(SweepMark { by: 1 << 50, before, others: Vec::new() }));
             assert_eq!(State::decode(&state.encode()), state, "{length}");
         }
     }
@@ -406,10 +469,43 @@ mod tests {
         }
     }
 
+    /// The bytes of version 4: those of version 3, then the mark of a sweep.
+    #[test]
+    fn version_4_stays_readable() {
+        let plain = [0, 1, 2, 3, 1, 4, 1, 5, 1, 232, 7, 128, 221, 219, 1, 10, 1, 3, 97, 46, 98, 1, 1, 113, 5, 6];
+        let with = |tail: &[u8]| [&[4], &plain[..], tail].concat();
+        let moved = (Timestamp::from_millis(2), Timestamp::from_millis(300));
+        let mark = |before, others| Some(Box::new(SweepMark { by: 9, before, others }));
+        let marked = |before, others| State { swept: mark(before, others), ..state(Phase::Waiting) };
+        let states = [
+            (with(&[0, 0, 0, 0, 9, 0, 2, 7, 8]), marked(None, vec![7, 8])),
+            (with(&[1, 7, 0, 1, 8, 0, 9, 1, 2, 172, 2, 0]), {
+                State { lease: Some(Millis(7)), max_lease: Some(Millis(8)), ..marked(Some(moved), Vec::new()) }
+            }),
+        ];
+        for (stored, state) in states {
+            assert_eq!(State::decode(&stored), state);
+            assert_eq!(state.encode(), stored);
+        }
+    }
+
     #[test]
     #[should_panic(expected = "a newer version of Punctual")]
     fn a_newer_version_is_not_guessed_at() {
-        State::decode(&[4, 0, 1, 2, 3, 0, 0, 0, 0, 0, 0]);
+        State::decode(&[5, 0, 1, 2, 3, 0, 0, 0, 0, 0, 0]);
+    }
+
+    #[test]
+    fn damaged_bytes_are_refused_and_never_panic() {
+        let whole = State { log: log(&["no"]), ..state(Phase::Waiting) }.encode();
+        for bytes in [&[][..], &[0], &[0, 1, 2], &whole[..1], &whole[..whole.len() - 1]] {
+            assert_eq!(State::read_back(bytes), Err(UnreadableState::Damaged), "{bytes:?}");
+        }
+        for (at, bit) in (0..whole.len()).flat_map(|at| (0..8).map(move |bit| (at, bit))) {
+            let mut damaged = whole.to_vec();
+            damaged[at] ^= 1 << bit;
+            let _ = State::read_back(&damaged);
+        }
     }
 
     #[test]

@@ -3,11 +3,15 @@
 //! Each version that was ever written is a type, and is never changed again: it is an earlier one with something
 //! behind it. What is written is the first version that says everything, so that servers from before a setting
 //! open all stores that do not use it.
+//!
+//! Behind the fields of any version stands the note of a pause, if there is one. Nothing depends on it, so it is not worth
+//! a version that older servers could not open: they read the fields and do not look behind them.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::name::Name;
+use crate::pause::PauseNote;
 use crate::settings::{Binding, Order, Overflow, QueueSettings, Rate, Retry, TopicSettings};
 use crate::time::{Millis, Timestamp};
 
@@ -25,6 +29,34 @@ pub(crate) fn version(bytes: &[u8]) -> (u8, &[u8]) {
 /// Reads the fields of a version.
 pub(crate) fn read<T: DeserializeOwned>(fields: &[u8]) -> T {
     postcard::from_bytes(fields).expect("what is stored can be read back")
+}
+
+/// Lays out a version of settings, and the note of a pause behind it.
+fn lay_noted<T: Serialize>(version: u8, form: &T, pause: Option<&PauseNote>) -> Bytes {
+    let settings = lay(version, form);
+    let Some(PauseNote { by, since, reason }) = pause.cloned() else { return settings };
+    [settings, lay(1, &Pause1 { by, since, reason })].concat().into()
+}
+
+/// Reads the fields of a version of settings, and the note behind them. One that a newer server has written in another
+/// form is none.
+fn read_noted<T: DeserializeOwned>(fields: &[u8]) -> (T, Option<PauseNote>) {
+    let (form, behind) = postcard::take_from_bytes(fields).expect("what is stored can be read back");
+    let note = match behind.split_first() {
+        Some((1, note)) => {
+            let Pause1 { by, since, reason } = read(note);
+            Some(PauseNote { by, since, reason })
+        }
+        _ => None,
+    };
+    (form, note)
+}
+
+#[derive(Serialize, Deserialize)]
+struct Pause1 {
+    by: String,
+    since: Timestamp,
+    reason: Option<String>,
 }
 
 /// A version that this server does not know. To guess would be to lose what somebody has set.
@@ -58,17 +90,17 @@ struct Topic1 {
 impl TopicSettings {
     /// Their stored form.
     pub(crate) fn lay(&self) -> Bytes {
-        let TopicSettings { owner, feeds, history, paused, rate, priority, ttl } = self.clone();
-        lay(1, &Topic1 { owner, feeds, history, paused, rate, priority, ttl })
+        let TopicSettings { owner, feeds, history, paused, pause, rate, priority, ttl } = self.clone();
+        lay_noted(1, &Topic1 { owner, feeds, history, paused, rate, priority, ttl }, pause.as_ref())
     }
 
     /// What was stored.
     pub(crate) fn read(bytes: &[u8]) -> TopicSettings {
-        let Topic1 { owner, feeds, history, paused, rate, priority, ttl } = match version(bytes) {
-            (1, fields) => read(fields),
+        let (Topic1 { owner, feeds, history, paused, rate, priority, ttl }, pause) = match version(bytes) {
+            (1, fields) => read_noted(fields),
             _ => newer("these settings"),
         };
-        TopicSettings { owner, feeds, history, paused, rate, priority, ttl }
+        TopicSettings { owner, feeds, history, paused, pause, rate, priority, ttl }
     }
 }
 
@@ -121,6 +153,7 @@ impl QueueSettings {
             dead_letter,
             dead_retention,
             paused_until,
+            pause,
             rate,
             order,
         } = self.clone();
@@ -128,20 +161,26 @@ impl QueueSettings {
         let third = Queue3 { before: Queue2 { before: first, order }, max_lease };
         let second = &third.before;
         if max_lease != QueueSettings::usual_max_lease(lease) {
-            lay(3, &third)
+            lay_noted(3, &third, pause.as_ref())
         } else if order != Order::default() {
-            lay(2, second)
+            lay_noted(2, second, pause.as_ref())
         } else {
-            lay(1, &second.before)
+            lay_noted(1, &second.before, pause.as_ref())
         }
     }
 
     /// What was stored.
     pub(crate) fn read(bytes: &[u8]) -> QueueSettings {
-        let third: Queue3 = match version(bytes) {
-            (1, fields) => Queue2::from(read::<Queue1>(fields)).into(),
-            (2, fields) => read::<Queue2>(fields).into(),
-            (3, fields) => read(fields),
+        let (third, pause): (Queue3, _) = match version(bytes) {
+            (1, fields) => {
+                let (first, pause) = read_noted::<Queue1>(fields);
+                (Queue2::from(first).into(), pause)
+            }
+            (2, fields) => {
+                let (second, pause) = read_noted::<Queue2>(fields);
+                (second.into(), pause)
+            }
+            (3, fields) => read_noted(fields),
             _ => newer("these settings"),
         };
         let Queue3 { before: Queue2 { before: first, order }, max_lease } = third;
@@ -155,6 +194,7 @@ impl QueueSettings {
             dead_letter,
             dead_retention,
             paused_until,
+            pause,
             rate,
             order,
         }
@@ -201,6 +241,7 @@ mod tests {
             dead_letter: Some(name("graves")),
             dead_retention: Some(Millis(5)),
             paused_until: Some(Timestamp::from_millis(1_001)),
+            pause: None,
             rate: Some(Rate { per_second: 4, burst: 8 }),
             order: Order::Due,
         };
@@ -232,12 +273,51 @@ mod tests {
             ]),
             history: Millis(5),
             paused: true,
+            pause: None,
             rate: Some(Rate { per_second: 4, burst: 8 }),
             priority: 10,
             ttl: Some(Millis(9)),
         };
         assert_eq!(TopicSettings::read(&version_1), all);
         assert_eq!(all.lay(), version_1);
+    }
+
+    /// The bytes of a note, and the note.
+    fn noted() -> (Vec<u8>, PauseNote) {
+        let bytes = [&[1, 3], &b"amy"[..], &[233, 7, 1, 4], b"down"].concat();
+        (bytes, PauseNote { by: "amy".into(), since: Timestamp::from_millis(1_001), reason: Some("down".into()) })
+    }
+
+    #[test]
+    fn the_note_of_a_pause_stands_behind_any_version() {
+        let (bytes, note) = noted();
+        let brief = QueueSettings { max_lease: Millis(60_000), ..QueueSettings::default() };
+        let by_arrival = QueueSettings { order: Order::Arrival, ..QueueSettings::default() };
+        for plain in [QueueSettings::default(), by_arrival, brief] {
+            let plain = QueueSettings { paused_until: Some(Timestamp::NEVER), ..plain };
+            let settings = QueueSettings { pause: Some(note.clone()), ..plain.clone() };
+            assert_eq!(settings.lay(), [&plain.lay()[..], &bytes].concat());
+            assert_eq!(QueueSettings::read(&settings.lay()), settings);
+        }
+        let topic = TopicSettings { paused: true, pause: Some(note), ..TopicSettings::default() };
+        assert_eq!(TopicSettings::read(&topic.lay()), topic);
+    }
+
+    #[test]
+    fn servers_from_before_there_were_notes_read_the_settings_without_one() {
+        let (_, note) = noted();
+        let paused = QueueSettings { paused_until: Some(Timestamp::NEVER), ..QueueSettings::default() };
+        let settings = QueueSettings { pause: Some(note), ..paused.clone() };
+        let (bytes, plain) = (settings.lay(), paused.lay());
+        // This is how they read, and what they write then.
+        assert_eq!(lay(1, &read::<Queue1>(&bytes[1..])), plain);
+        assert_eq!(QueueSettings::read(&plain).pause, None);
+    }
+
+    #[test]
+    fn a_note_in_a_form_of_the_future_is_none() {
+        let paused = TopicSettings { paused: true, ..TopicSettings::default() };
+        assert_eq!(TopicSettings::read(&[&paused.lay()[..], &[2, 255]].concat()), paused);
     }
 
     #[test]

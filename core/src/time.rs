@@ -64,6 +64,11 @@ impl Timestamp {
         if millis > Timestamp::LAST.0 { Timestamp::LAST } else { Timestamp(millis) }
     }
 
+    /// The instant of a number that comes out of a store; none if there is no such instant.
+    pub fn read_back(millis: u64) -> Option<Timestamp> {
+        (millis <= Timestamp::NEVER.0).then_some(Timestamp(millis))
+    }
+
     /// Milliseconds since the beginning of 1970.
     pub const fn as_millis(self) -> u64 {
         self.0
@@ -125,6 +130,20 @@ pub trait Clock: Send + Sync {
     /// and for nothing else waits by this one.
     fn steady_micros(&self) -> u64 {
         self.micros()
+    }
+
+    /// What the store's clock showed, in microseconds since 1970, at some instant between this one of the steady clock
+    /// and now. Only a clock that goes by the store's minds it.
+    fn heard(&self, _micros: u64, _asked_at: u64) {}
+
+    /// By how many microseconds the machine's own clock is ahead of this one, if that is measured.
+    fn skew(&self) -> Option<i64> {
+        None
+    }
+
+    /// How often it has stepped by more than a second, if that is counted: forward, and back.
+    fn steps(&self) -> (u64, u64) {
+        (0, 0)
     }
 }
 

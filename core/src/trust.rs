@@ -83,8 +83,16 @@ impl Trust {
             return (wall, Some(ClockStep { by, fate }));
         }
         let told = same.is_none().then_some(ClockStep { by, fate: StepFate::Doubted });
-        self.doubted = Some(same.unwrap_or(Doubted { ahead, since }));
+        // From look to look it may be corrected as a clock in which nobody has doubts.
+        self.doubted = Some(Doubted { ahead, since });
         (boot.saturating_add_signed(self.ahead), told)
+    }
+
+    /// The wall clock shows so much more than was thought, and has not stepped: it could only not be read better before.
+    pub fn know_better(&mut self, by: u64) {
+        // While a step is in doubt, that one is what was read.
+        let ahead = self.doubted.as_mut().map_or(&mut self.ahead, |doubted| &mut doubted.ahead);
+        *ahead = ahead.saturating_add_unsigned(by);
     }
 
     /// By how much the wall clock is ahead of the one from boot, if nothing is in doubt: as long as that stays so,

@@ -7,14 +7,13 @@ use bytes::Bytes;
 
 use crate::answer::{Lease, Standing};
 use crate::attempt::Attempt;
-use crate::command::{RowId, TimeRange};
+use crate::command::RowId;
 use crate::name::Name;
 use crate::scope::Scope;
 use crate::settings::Retry;
-use crate::state::{Death, Ending, Past, Phase, Reason, State};
-use crate::store::{
-    Bodies, Find, FindBack, Key, Look, Page, Position, Row, Scan, ScanBack, ShardId, Store, StoreError, Table,
-};
+use crate::sieve::Sieve;
+use crate::state::{Death, Past, Phase, State};
+use crate::store::{Bodies, Key, Look, Page, Position, Row, ShardId, Store, StoreError};
 use crate::task::{Content, Form, Headers, unpack};
 use crate::time::{Millis, Timestamp};
 use crate::written::written;
@@ -94,135 +93,6 @@ pub struct DeliveryView {
     pub log: Vec<Attempt>,
 }
 
-/// What to list.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Listing {
-    /// All tasks with this key in one table, in the order in which they were scheduled.
-    Key {
-        /// The key.
-        key: Name,
-        /// Unfinished, dead or finished ones.
-        table: Table,
-    },
-    /// Tasks and deliveries that are not finished, by when they wake.
-    Live {
-        /// Only of this topic.
-        topic: Option<Name>,
-        /// Only in this state.
-        state: Option<LiveState>,
-        /// Only those that wake in this time.
-        wakes: TimeRange,
-    },
-    /// Dead letters or finished tasks.
-    Kept(Kept),
-}
-
-/// What is kept of tasks after their life, from either end: dead letters by when they died, or finished tasks by when
-/// they finished. Those of one key stand in the order in which they were scheduled.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kept {
-    /// Dead letters, or finished tasks.
-    pub table: Table,
-    /// Whether the latest come first.
-    pub latest_first: bool,
-    /// Only of this topic.
-    pub topic: Option<Name>,
-    /// Only of this queue.
-    pub queue: Option<Name>,
-    /// Only with this key.
-    pub key: Option<Name>,
-    /// Only those that died or finished in this time.
-    pub range: TimeRange,
-    /// Only those that died of this.
-    pub reason: Option<Reason>,
-    /// Only those that finished so.
-    pub ending: Option<Ending>,
-}
-
-impl Kept {
-    /// All dead letters, the earliest first.
-    pub fn dead() -> Kept {
-        Kept::all_of(Table::Dead)
-    }
-
-    /// All finished tasks, the earliest first.
-    pub fn history() -> Kept {
-        Kept::all_of(Table::History)
-    }
-
-    fn all_of(table: Table) -> Kept {
-        Kept {
-            table,
-            latest_first: false,
-            topic: None,
-            queue: None,
-            key: None,
-            range: TimeRange::ALL,
-            reason: None,
-            ending: None,
-        }
-    }
-
-    /// Whether many rows may have to be looked at to find a few.
-    fn is_narrow(&self) -> bool {
-        self.queue.is_some() || self.key.is_some() || self.reason.is_some() || self.ending.is_some()
-    }
-
-    fn read(
-        &self,
-        store: &dyn Store,
-        shard: ShardId,
-        from: Position,
-        limit: usize,
-        bodies: Bodies,
-    ) -> Result<Page<Position>, StoreError> {
-        let Kept { table, topic, range, .. } = self.clone();
-        match (self.key.clone(), self.latest_first) {
-            (Some(group), false) => {
-                store.find(shard, &Find { table, group, from_seq: from.seq, limit, bodies }).map(by_number)
-            }
-            (Some(group), true) => {
-                store.find_back(shard, &FindBack { table, group, before_seq: from.seq, limit, bodies }).map(by_number)
-            }
-            (None, false) => {
-                let from = from.max(Position::start_of(range.from));
-                store.scan(shard, &Scan { table, from, until: range.until, topic, limit, bodies })
-            }
-            (None, true) => {
-                let before = from.min(Position::start_of(range.until));
-                store.scan_back(shard, &ScanBack { table, before, from: range.from, topic, limit, bodies })
-            }
-        }
-    }
-
-    fn fits(&self, row: &Row, task: &TaskView) -> bool {
-        let ending = match task.delivery.standing {
-            Standing::Finished { ending, .. } => Some(ending),
-            _ => None,
-        };
-        let reason = task.delivery.death.as_ref().map(|death| death.reason);
-        let is = |wanted: &Option<Name>, name: Option<&Name>| wanted.is_none() || wanted.as_ref() == name;
-        is(&self.topic, Some(&task.topic))
-            && is(&self.queue, task.delivery.queue.as_ref())
-            && (self.range.from..self.range.until).contains(&row.at)
-            && (self.reason.is_none() || self.reason == reason)
-            && (self.ending.is_none() || self.ending == ending)
-    }
-}
-
-/// The states of what is not finished.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LiveState {
-    /// Waiting for its time.
-    Scheduled,
-    /// Waiting for a consumer.
-    Ready,
-    /// With a consumer.
-    Leased,
-    /// Broadcast to several queues.
-    Spread,
-}
-
 /// One page of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
@@ -230,6 +100,10 @@ pub struct Listed {
     pub tasks: Vec<TaskView>,
     /// Where to go on; `None` if that was all.
     pub next: Option<Position>,
+    /// How many rows of topics in the scope were looked at.
+    pub looked_at: u64,
+    /// How many rows were read for that, whosever they are. Nobody is told who may not see them all.
+    pub cost: u64,
 }
 
 /// Looks at one task.
@@ -240,8 +114,28 @@ pub fn get(
     id: &Name,
     now: Timestamp,
 ) -> Result<Option<TaskView>, StoreError> {
-    let key = Key::task(topic, id);
-    let rows = store.get(shard, std::slice::from_ref(&key), Bodies::With)?;
+    look_at(store, shard, &Key::task(topic, id), Bodies::With, now)
+}
+
+/// The same without its body.
+pub fn without_body(
+    store: &dyn Store,
+    shard: ShardId,
+    topic: &Name,
+    id: &Name,
+    now: Timestamp,
+) -> Result<Option<TaskView>, StoreError> {
+    look_at(store, shard, &Key::task(topic, id), Bodies::Without, now)
+}
+
+fn look_at(
+    store: &dyn Store,
+    shard: ShardId,
+    key: &Key,
+    bodies: Bodies,
+    now: Timestamp,
+) -> Result<Option<TaskView>, StoreError> {
+    let rows = store.get(shard, std::slice::from_ref(key), bodies)?;
     let Some(row) = rows.into_iter().next().flatten() else { return Ok(None) };
     let mut task = TaskView::of(&row, now);
     if let Phase::Spread(parts) = &State::decode(&row.state).phase {
@@ -263,6 +157,28 @@ pub struct RowView {
     pub task: TaskView,
 }
 
+/// Looks at one row, without its body.
+pub fn row(store: &dyn Store, shard: ShardId, key: &Key, now: Timestamp) -> Result<Option<RowView>, StoreError> {
+    let found = store.get(shard, std::slice::from_ref(key), Bodies::Without)?.pop().flatten();
+    Ok(found.map(|row| RowView::of(row, now)))
+}
+
+/// Looks at the tasks with these keys, as far as they are there, without their bodies.
+pub fn tasks(store: &dyn Store, shard: ShardId, keys: &[Key], now: Timestamp) -> Result<Vec<TaskView>, StoreError> {
+    let mut found = Vec::new();
+    for keys in keys.chunks(LOOK) {
+        let rows = store.get(shard, keys, Bodies::Without)?;
+        found.extend(rows.iter().flatten().map(|row| TaskView::of(row, now)));
+    }
+    Ok(found)
+}
+
+impl RowView {
+    fn of(row: Row, now: Timestamp) -> RowView {
+        RowView { task: TaskView::of(&row, now), row: RowId { number: row.seq, key: row.key } }
+    }
+}
+
 /// Looks at the rows with these numbers: tasks, and deliveries of those that were broadcast.
 pub fn numbered(
     store: &dyn Store,
@@ -275,8 +191,7 @@ pub fn numbered(
     if bodies == Bodies::With {
         lend_bodies(store, shard, &mut rows)?;
     }
-    let view = |row: Row| RowView { task: TaskView::of(&row, now), row: RowId { number: row.seq, key: row.key } };
-    Ok(rows.into_iter().map(|row| row.map(view)).collect())
+    Ok(rows.into_iter().map(|row| row.map(|row| RowView::of(row, now))).collect())
 }
 
 /// A delivery of a task that was broadcast has no body of its own: it gets the task's.
@@ -303,6 +218,8 @@ pub struct Wanted<'a> {
     pub limit: usize,
     /// Whether bodies are wanted.
     pub bodies: Bodies,
+    /// Only what passes this.
+    pub sieve: &'a Sieve,
 }
 
 /// Looks at a page of tasks from a position on; of a list that goes backward, before it. With bodies it ends before they
@@ -314,34 +231,78 @@ pub fn list(
     from: Position,
     now: Timestamp,
 ) -> Result<Listed, StoreError> {
-    let Wanted { listing, within, limit, bodies } = wanted;
-    let limit = limit.clamp(1, LOOK);
-    let look = if listing.is_narrow() || !within.is_all() { LOOK } else { limit };
-    let Page { rows, mut next } = listing.read(store, shard, from, look, Bodies::Without)?;
-    let mut tasks = Vec::new();
-    for row in &rows {
-        if tasks.len() == limit {
-            next = Some(listing.after(tasks.last().map_or(row, |(row, _)| *row)));
-            break;
-        }
-        if !within.fits(row.key.topic()) {
-            continue;
-        }
-        let task = TaskView::of(row, now);
-        if listing.fits(row, &task) {
-            tasks.push((row, task));
-        }
+    let page = wanted.listing.read(store, shard, from, wanted.look(wanted.listing.is_narrow()), Bodies::Without)?;
+    wanted.pick(store, shard, page, now)
+}
+
+/// The same of what is with consumers, where its shard says that it stands: nothing else is looked at. `limit` is how many the
+/// shard was asked for.
+pub fn leased(
+    store: &dyn Store,
+    shard: ShardId,
+    wanted: Wanted<'_>,
+    (positions, limit): (&[Position], usize),
+    now: Timestamp,
+) -> Result<Listed, StoreError> {
+    let numbers: Vec<u64> = positions.iter().map(|position| position.seq).collect();
+    let found = positions.iter().zip(store.numbered(shard, &numbers, Bodies::Without)?);
+    // A lease that is being extended may stand elsewhere in the store for a moment: it is listed once all the same.
+    let rows = found.filter_map(|(position, row)| Some(Row { at: position.at, ..row? })).collect();
+    let last = positions.last().filter(|_| positions.len() >= limit);
+    let next = last.map(|last| if wanted.listing.is_backward() { *last } else { last.next() });
+    wanted.pick(store, shard, Page { rows, next }, now)
+}
+
+impl Wanted<'_> {
+    /// How many rows are looked at together: more than are wanted, if many of them may not be meant.
+    fn look(&self, is_narrow: bool) -> usize {
+        let is_narrow = is_narrow || !self.within.is_all() || !self.sieve.is_all();
+        if is_narrow { LOOK } else { self.limit.clamp(1, LOOK) }
     }
-    let (rows, tasks): (Vec<&Row>, Vec<TaskView>) = tasks.into_iter().unzip();
-    let mut listed = Listed { tasks, next };
-    if bodies == Bodies::With {
-        let fitting = listed.fetch_bodies(store, shard, &rows, now)?;
-        if fitting < rows.len() {
-            listed.tasks.truncate(fitting);
-            listed.next = Some(listing.after(rows[fitting - 1]));
-        }
+
+    /// How many of those that are with consumers a shard is asked for.
+    pub fn look_at_leases(&self) -> usize {
+        self.look(matches!(self.listing, Listing::Live { topic: Some(_), .. }))
     }
-    Ok(listed)
+
+    /// What is meant of these rows.
+    fn pick(
+        &self,
+        store: &dyn Store,
+        shard: ShardId,
+        page: Page<Position>,
+        now: Timestamp,
+    ) -> Result<Listed, StoreError> {
+        let Wanted { listing, within, limit, bodies, sieve } = *self;
+        let limit = limit.clamp(1, LOOK);
+        let Page { rows, mut next } = page;
+        let (mut tasks, mut looked_at, mut cost) = (Vec::new(), 0, 0);
+        for row in &rows {
+            if tasks.len() == limit {
+                next = Some(listing.after(tasks.last().map_or(row, |(row, _)| *row)));
+                break;
+            }
+            cost += 1;
+            if !within.fits(row.key.topic()) {
+                continue;
+            }
+            looked_at += 1;
+            let task = TaskView::of(row, now);
+            if listing.fits(row, &task) && sieve.fits(&task) {
+                tasks.push((row, task));
+            }
+        }
+        let (rows, tasks): (Vec<&Row>, Vec<TaskView>) = tasks.into_iter().unzip();
+        let mut listed = Listed { tasks, next, looked_at, cost };
+        if bodies == Bodies::With {
+            let fitting = listed.fetch_bodies(store, shard, &rows, now)?;
+            if fitting < rows.len() {
+                listed.tasks.truncate(fitting);
+                listed.next = Some(listing.after(rows[fitting - 1]));
+            }
+        }
+        Ok(listed)
+    }
 }
 
 impl Listed {
@@ -375,95 +336,6 @@ impl Listed {
             }
         }
         Ok(fetched)
-    }
-}
-
-/// A page of a group, as lists know positions that go by numbers.
-fn by_number(page: Page<u64>) -> Page<Position> {
-    let next = page.next.map(|seq| Position { at: Timestamp::ZERO, seq });
-    Page { rows: page.rows, next }
-}
-
-impl Listing {
-    /// Whether many rows may have to be looked at to find a few.
-    fn is_narrow(&self) -> bool {
-        match self {
-            Listing::Live { state, .. } => state.is_some(),
-            Listing::Key { .. } => true,
-            Listing::Kept(kept) => kept.is_narrow(),
-        }
-    }
-
-    /// Whether it goes by the numbers of a key's rows, and not by time.
-    pub fn goes_by_number(&self) -> bool {
-        match self {
-            Listing::Key { .. } => true,
-            Listing::Kept(kept) => kept.key.is_some(),
-            Listing::Live { .. } => false,
-        }
-    }
-
-    /// Whether the latest come first.
-    pub fn is_backward(&self) -> bool {
-        matches!(self, Listing::Kept(Kept { latest_first: true, .. }))
-    }
-
-    /// Where a list begins.
-    pub fn start(&self) -> Position {
-        if self.is_backward() { Position { at: Timestamp::NEVER, seq: u64::MAX } } else { Position::START }
-    }
-
-    fn read(
-        &self,
-        store: &dyn Store,
-        shard: ShardId,
-        from: Position,
-        limit: usize,
-        bodies: Bodies,
-    ) -> Result<Page<Position>, StoreError> {
-        match self {
-            Listing::Key { key, table } => {
-                let find = Find { table: *table, group: key.clone(), from_seq: from.seq, limit, bodies };
-                store.find(shard, &find).map(by_number)
-            }
-            Listing::Live { topic, wakes, .. } => {
-                let (from, until) = (from.max(Position::start_of(wakes.from)), wakes.until);
-                store.scan(shard, &Scan { table: Table::Live, from, until, topic: topic.clone(), limit, bodies })
-            }
-            Listing::Kept(kept) => kept.read(store, shard, from, limit, bodies),
-        }
-    }
-
-    /// Where to go on after a row: backward that is what to go on before, which is where the row stands.
-    pub fn after(&self, row: &Row) -> Position {
-        let place = self.at(row.position());
-        if self.is_backward() { place } else { place.next() }
-    }
-
-    /// Where to go on so that the row at this position comes next.
-    pub fn with(&self, position: Position) -> Position {
-        let place = self.at(position);
-        if self.is_backward() { place.next() } else { place }
-    }
-
-    /// A position as the list knows it: without a time where it goes by numbers.
-    fn at(&self, position: Position) -> Position {
-        if self.goes_by_number() { Position { at: Timestamp::ZERO, ..position } } else { position }
-    }
-
-    fn fits(&self, row: &Row, task: &TaskView) -> bool {
-        match self {
-            Listing::Key { .. } => row.key.queue().is_empty(),
-            Listing::Live { state: Some(state), .. } => matches!(
-                (state, &task.delivery.standing),
-                (LiveState::Scheduled, Standing::Scheduled { .. })
-                    | (LiveState::Ready, Standing::Ready { .. })
-                    | (LiveState::Leased, Standing::Leased { .. })
-                    | (LiveState::Spread, Standing::Spread { .. })
-            ),
-            Listing::Live { .. } => true,
-            Listing::Kept(kept) => kept.fits(row, task),
-        }
     }
 }
 
@@ -520,5 +392,6 @@ impl DeliveryView {
     }
 }
 
+pub use crate::listing::{Kept, Listing, LiveState};
 /// The settings of all topics and queues, as one shard has stored them.
 pub use crate::shard::{counted_in, noted_shards, settings_of};

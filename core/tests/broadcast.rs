@@ -5,8 +5,8 @@ mod center;
 
 use center::{Center, SHARD, at, name, task};
 use punctual_core::{
-    Answer, Back, Binding, Command, Ending, Form, Millis, Pattern, Reason, Reschedule, Ruling, Selected, ShardConfig,
-    Shift, Standing, Task, TopicSettings, view,
+    Answer, Back, Binding, Command, Ending, Form, Millis, Pattern, Reason, Reschedule, Ruling, Schedule, Selected,
+    ShardConfig, Shift, Standing, Task, TopicSettings, view,
 };
 
 fn feeds(bindings: &[(&str, &str)]) -> TopicSettings {
@@ -87,6 +87,23 @@ fn a_broadcast_task_can_be_cancelled_until_one_of_its_deliveries_was_handed_out(
     let delivery = center.take_from("mail", 1).remove(0);
     let leased = Standing::Leased { queue: name("mail"), holder: name("consumer"), until: delivery.until };
     assert_eq!(center.cancel("b"), Ruling::TooLate(leased));
+}
+
+#[test]
+fn a_broadcast_task_that_is_cancelled_and_replaced_in_one_step_is_spread_anew() {
+    let mut center = Center::new();
+    broadcast(&mut center);
+    let again = Task { body: "again".into(), replace: true, ..task("a", 0) };
+    let again = Schedule { task: again, id: name("a"), id_is_new: false };
+    let replies =
+        center.begin_all(vec![Command::Cancel { topic: name("t"), id: name("a") }, Command::Schedule(Box::new(again))]);
+    center.settle();
+    assert_eq!(center.answer(replies[0]), Some(Ok(Answer::Cancelled(Ruling::Done(())))));
+    center.restart();
+    for queue in ["mail", "stock"] {
+        let bodies: Vec<_> = center.take_from(queue, 9).into_iter().map(|delivery| delivery.body).collect();
+        assert_eq!(bodies, ["again"], "once, and not what was cancelled");
+    }
 }
 
 #[test]

@@ -10,8 +10,8 @@ use punctual_core::store::{Batch, Store};
 use punctual_core::view::{self, DeliveryView};
 use punctual_core::{
     Answer, Back, Backoff, Binding, Command, Delivery, Ending, Form, Lease, Matching, Millis, Name, Overflow,
-    QueueSettings, Reason, Reply, Request, Reschedule, Retry, Ruling, Schedule, Scope, Selected, Shift, Standing,
-    Sweep, SweepAction, Swept, Task, TimeRange, TopicSettings, Unit,
+    QueueSettings, Reason, Reply, Request, Reschedule, Retry, Ruling, Schedule, Scope, Selected, ShardConfig, Shift,
+    Standing, Sweep, SweepAction, Swept, Task, TimeRange, TopicSettings, Unit,
 };
 
 /// Leases of 100 ms and three attempts, 50 ms apart.
@@ -151,6 +151,25 @@ fn a_consumer_is_not_sent_away_while_what_it_gets_is_being_read() {
     let replies = ask_all(&mut center, vec![replay]);
     assert_eq!(replies, [Ok(Answer::Replayed(Standing::Ready { since: center.now() }))]);
     assert_eq!(center.given(consumer).unwrap().len(), 1);
+}
+
+#[test]
+fn what_changes_after_it_has_left_memory_leaves_no_timer_behind() {
+    let mut center = Center::with(ShardConfig { cache: 0, ..ShardConfig::default() });
+    center.schedule(task("cancelled", 5_000));
+    center.schedule(task("moved", 6_000));
+    center.schedule(task("unchanged", 7_000));
+    assert_eq!(center.begin_wake(), at(5_000));
+    assert_eq!(center.cancel("cancelled"), Ruling::Done(()));
+    assert_eq!(center.begin_wake(), at(6_000));
+    let shift = Some(Shift::To(at(20_000)));
+    let change = Reschedule { topic: name("t"), id: name("moved"), shift, priority: None, body: None };
+    center.ask(Command::Reschedule(Box::new(change))).unwrap();
+    assert_eq!(center.begin_wake(), at(7_000));
+    center.pass(7_000);
+    assert_eq!(center.take_ids(), ["unchanged"]);
+    center.pass(13_000);
+    assert_eq!(center.take_ids(), ["moved"]);
 }
 
 #[test]

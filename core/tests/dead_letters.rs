@@ -8,7 +8,7 @@ use punctual_core::store::{Bodies, Key, Position};
 use punctual_core::view::{self, Kept, Listing, Wanted};
 use punctual_core::{
     Answer, Binding, Command, Ending, Form, Matching, Millis, Overflow, Pattern, QueueSettings, Reason, Refused,
-    Reschedule, RowId, Schedule, Scope, Selected, ShardConfig, Shift, Standing, Sweep, SweepAction, Swept, Task,
+    Reschedule, RowId, Schedule, Scope, Selected, ShardConfig, Shift, Sieve, Standing, Sweep, SweepAction, Swept, Task,
     TimeRange, TopicSettings,
 };
 
@@ -89,7 +89,7 @@ fn dead_letters_are_listed_in_pages_in_the_order_of_their_deaths() {
         let page = view::list(
             &*center.store,
             SHARD,
-            Wanted { listing: &listing, within: &Scope::ALL, limit: 2, bodies: Bodies::With },
+            Wanted { listing: &listing, within: &Scope::ALL, limit: 2, bodies: Bodies::With, sieve: &Sieve::ALL },
             position,
             center.now(),
         )

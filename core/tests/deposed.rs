@@ -120,6 +120,21 @@ fn a_deposed_owner_does_not_sweep_what_the_new_one_made() {
 }
 
 #[test]
+fn a_step_that_could_not_read_is_called_off_with_what_was_asked_in_it_alone() {
+    let mut old = Center::new();
+    old.schedule(seventh(DAY));
+    let matching = Matching::Key { key: name("customer"), topic: None };
+    let sweep = Sweep { matching, within: Scope::ALL, action: SweepAction::Cancel, dry_run: false };
+    let ask = |reply, command| vec![Request { command, reply, read_at: old.now() }];
+    let (sweep, cancel) = (ask(1, Command::Sweep(Box::new(sweep))), ask(2, commands(seventh_row(&old)).swap_remove(0)));
+    commit_step(&mut old, sweep).unwrap();
+    let new = old.depose();
+    assert_eq!(commit_step(&mut old, cancel), Err(End::Read(fenced(&new).into())));
+    let called_off: Vec<u64> = old.shard.call_off().collect();
+    assert_eq!(called_off, [2], "the sweep may have done a part");
+}
+
+#[test]
 fn a_deposed_owner_is_told_when_it_counts_for_a_forecast() {
     let (mut old, new) = deposed();
     // So much later not all is counted by minute, so that rows have to be read first.

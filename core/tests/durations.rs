@@ -7,7 +7,8 @@ mod center;
 use center::{Center, SHARD, at, name, task};
 use punctual_core::{
     Answer, Back, Backoff, Command, Delivery, Lease, Matching, Millis, Output, QueueSettings, Reply, Request,
-    Reschedule, Retry, Ruling, Schedule, ScheduleOutcome, Scope, Shift, Standing, Sweep, SweepAction, Timestamp,
+    Reschedule, Retry, Ruling, Schedule, ScheduleOutcome, Scope, ShardConfig, Shift, Standing, Sweep, SweepAction,
+    Timestamp,
 };
 
 /// What a command that was read at this time is answered, in a step at the center's time.
@@ -236,4 +237,29 @@ fn who_extends_a_lease_that_was_handed_over_late_gets_what_it_asked_for() {
     assert_eq!(commit(&mut center, later), Ok(Answer::Extended(at(5_000))));
     let Some(Standing::Leased { until, .. }) = center.standing("1") else { panic!("it is held") };
     assert_eq!(until, at(5_000));
+}
+
+#[test]
+fn what_comes_after_the_deletion_of_its_queue_stays_though_it_was_due_before() {
+    let mut center = Center::new();
+    center.schedule(task("old", 0));
+    center.tick(50);
+    let new = Schedule { task: task("new", 10), id: name("new"), id_is_new: false };
+    let commands = [Command::DeleteQueue { name: name("t"), force: true }, Command::Schedule(Box::new(new))];
+    // It was read long before the step in which both are carried out.
+    let requests = commands.map(|command| Request { command, reply: u64::MAX, read_at: at(30) }).into();
+    let now = center.now();
+    let _: Reply = step(&mut center, requests, now);
+    center.settle();
+    assert_eq!(center.take_ids(), ["new"]);
+}
+
+#[test]
+fn a_delay_counts_from_the_latest_that_the_clock_can_have_shown() {
+    // A clock that is known to ten milliseconds: the time of a step is the earliest that it can be.
+    let mut center = Center::with(ShardConfig { clock_width: Millis(10), ..ShardConfig::default() });
+    center.tick(50);
+    assert_eq!(schedule(&mut center, "latest", 10, at(58)), at(68));
+    // One that was read before the clock was set back does not wait for as long as that.
+    assert_eq!(schedule(&mut center, "before", 10, at(3_600_000)), at(70));
 }

@@ -304,9 +304,9 @@ fn a_forecast_of_some_topics_counts_theirs_and_leaves_out_what_it_did_not_reach(
         center.schedule(Task { topic, ..task(&number.to_string(), delay) });
     }
     center.pass(1);
-    let counted = |within: &Scope, mut budget: usize| {
+    let counted = |within: &Scope, budget: usize| {
         let mut ahead = Ahead::new(center.now(), Unit::Minute, 4);
-        ahead.count(&*center.store, SHARD, within, &mut budget).unwrap();
+        ahead.count(&*center.store, SHARD, (within, None), budget).unwrap();
         let (slots, until) = ahead.into_slots();
         (slots.into_iter().map(|(_, count)| count).collect::<Vec<u64>>(), until)
     };
@@ -316,4 +316,70 @@ fn a_forecast_of_some_topics_counts_theirs_and_leaves_out_what_it_did_not_reach(
     assert_eq!(counted(&own, 25), (vec![0, 4, 3], Some(at(to_the_minute + 2 * minute))));
     assert_eq!(counted(&own, 5).0, [0], "a slot of which not all was counted is left out");
     assert_eq!(counted(&own, 0).0, [0u64; 0]);
+}
+
+#[test]
+fn a_forecast_tells_the_topics_with_the_most_apart() {
+    let mut center = Center::new();
+    let minute = 60_000;
+    let to_the_minute = minute - START % minute;
+    for (topic, number) in [("few", 1), ("most", 5), ("some", 3), ("one", 1)] {
+        for id in 0..number {
+            let delay = to_the_minute + id * minute;
+            center.schedule(Task { topic: name(topic), ..task(&format!("{topic}-{id}"), delay) });
+        }
+    }
+    center.pass(1);
+    let counted = |within: &Scope, topic: Option<&str>| {
+        let mut ahead = Ahead::new(center.now(), Unit::Minute, 4);
+        ahead.count(&*center.store, SHARD, (within, topic.map(name).as_ref()), 1_000).unwrap();
+        ahead
+    };
+    let (most, some) = ((Some(name("most")), vec![0, 1, 1, 1]), (Some(name("some")), vec![0, 1, 1, 1]));
+    let others = (None, vec![0, 2, 0, 0]);
+    assert_eq!(counted(&Scope::ALL, None).top_topics(2), [most, some.clone(), others]);
+    let slots = counted(&Scope::ALL, Some("some")).into_slots().0;
+    assert_eq!(slots.into_iter().map(|(_, due)| due).collect::<Vec<u64>>(), [0, 1, 1, 1]);
+    assert_eq!(counted(&Scope::of(["s*".to_owned()]), None).top_topics(9), [some], "others are not told of");
+    assert!(counted(&Scope::of(["s*".to_owned()]), Some("most")).top_topics(9).is_empty());
+}
+
+#[test]
+fn a_herd_that_is_too_large_to_be_counted_shows_whose_it_is() {
+    let mut center = Center::new();
+    let minute = 60_000;
+    let to_the_minute = minute - START % minute;
+    for id in 0..50 {
+        center.schedule(Task { topic: name("herd"), ..task(&id.to_string(), to_the_minute) });
+    }
+    center.schedule(Task { topic: name("later"), ..task("later", to_the_minute + 2 * minute) });
+    center.pass(1);
+    let mut ahead = Ahead::new(center.now(), Unit::Minute, 4);
+    ahead.count(&*center.store, SHARD, (&Scope::ALL, None), 20).unwrap();
+    assert_eq!(ahead.top_topics(9), [(Some(name("herd")), vec![0, 20])]);
+    let (slots, until) = ahead.into_slots();
+    assert_eq!((slots.len(), until), (1, Some(at(to_the_minute))), "what is not whole is not told as if it were");
+}
+
+#[test]
+fn a_cancellation_is_taken_back_and_the_task_waits_for_its_old_time() {
+    let mut center = Center::new();
+    let restore = |id: &str| Command::Restore { topic: name("t"), id: name(id) };
+    for id in ["a", "b"] {
+        center.schedule(Task { priority: Some(3), ..task(id, 1_000) });
+        assert_eq!(center.cancel(id), Ruling::Done(()));
+    }
+    center.restart();
+    assert_eq!(center.ask(restore("a")), Ok(Answer::Replayed(Standing::Scheduled { at: at(1_000) })));
+    assert_eq!(center.ask(restore("a")), Err(Refused::NothingThere), "it is not cancelled any more");
+    center.pass(999);
+    assert!(center.take_ids().is_empty());
+    center.pass(1);
+    let delivery = center.take_one();
+    assert_eq!((&*delivery.id, delivery.due, delivery.priority, delivery.attempt), ("a", at(1_000), 3, 1));
+    assert_eq!(center.ask(restore("a")), Err(Refused::NothingThere), "it is with a consumer");
+    center.pass(500);
+    let ready = Standing::Ready { since: center.now() };
+    assert_eq!(center.ask(restore("b")), Ok(Answer::Replayed(ready)), "its time has come meanwhile");
+    assert_eq!(center.take_one().due, at(1_000), "it is as late as it is");
 }

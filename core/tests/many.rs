@@ -9,7 +9,8 @@ use center::{Center, name, task};
 use punctual_core::store::{Bodies, Position};
 use punctual_core::view::{self, Listing, Wanted};
 use punctual_core::{
-    Answer, Binding, Chosen, Command, Form, Pattern, QueueSettings, Scope, ShardConfig, Task, TimeRange, TopicSettings,
+    Answer, Binding, Chosen, Command, Form, Pattern, QueueSettings, Scope, ShardConfig, Sieve, Task, TimeRange,
+    TopicSettings,
 };
 use rustix::time::{ClockId, clock_gettime};
 
@@ -252,8 +253,9 @@ fn a_page_with_bodies_ends_at_its_bytes_and_the_next_one_goes_on() {
         let body = vec![if number % 2 == 0 { b'x' } else { 1 }; length];
         center.schedule(Task { body: body.into(), form: Form::Text, ..task(&number.to_string(), 50) });
     }
-    let listing = Listing::Live { topic: None, state: None, wakes: TimeRange::ALL };
-    let wanted = Wanted { listing: &listing, within: &Scope::ALL, limit: 100, bodies: Bodies::With };
+    let listing = Listing::Live { topic: None, state: None, wakes: TimeRange::ALL, latest_first: false };
+    let wanted =
+        Wanted { listing: &listing, within: &Scope::ALL, limit: 100, bodies: Bodies::With, sieve: &Sieve::ALL };
     let (mut seen, mut from) = (Vec::new(), Some(Position::START));
     while let Some(position) = from {
         let page = view::list(&*center.store, center.shard.id(), wanted, position, center.now()).unwrap();

@@ -8,7 +8,7 @@ use punctual_core::store::{Bodies, Key, Position};
 use punctual_core::view::{self, Kept, Listing, Wanted};
 use punctual_core::{
     Answer, Binding, Command, Delivery, Ending, Millis, Past, QueueSettings, Reason, Refused, Reply, RowId, Scope,
-    Standing, Take, Task, TimeRange, Timestamp, TopicSettings, What,
+    Sieve, Standing, Take, Task, TimeRange, Timestamp, TopicSettings, What,
 };
 
 /// The row of a task of topic `t`.
@@ -289,11 +289,11 @@ fn broadcast() -> (Center, RowId, Vec<RowId>) {
     let feeds = ["p", "q"].map(|queue| Binding::all(name(queue)));
     center.put_topic("t", TopicSettings { feeds: Some(feeds.to_vec()), ..TopicSettings::default() });
     let task = row("a", center.schedule(task("a", 0)).number);
-    let parts = Listing::Live { topic: None, state: None, wakes: TimeRange::ALL };
+    let parts = Listing::Live { topic: None, state: None, wakes: TimeRange::ALL, latest_first: false };
     let listed = view::list(
         &*center.store,
         SHARD,
-        Wanted { listing: &parts, within: &Scope::ALL, limit: 9, bodies: Bodies::Without },
+        Wanted { listing: &parts, within: &Scope::ALL, limit: 9, bodies: Bodies::Without, sieve: &Sieve::ALL },
         Position::START,
         center.now(),
     )
@@ -350,7 +350,7 @@ fn rows_that_are_only_in_the_store_are_found() {
     let listed = view::list(
         &*center.store,
         SHARD,
-        Wanted { listing: &dead, within: &Scope::ALL, limit: 9, bodies: Bodies::Without },
+        Wanted { listing: &dead, within: &Scope::ALL, limit: 9, bodies: Bodies::Without, sieve: &Sieve::ALL },
         Position::START,
         center.now(),
     )

@@ -4,9 +4,10 @@
 mod center;
 
 use center::{Center, at, name, task};
+use punctual_core::store::{Claim, Fence, Incarnation, ShardId, Store};
 use punctual_core::{
-    Answer, Command, Matching, Millis, QueueSettings, Rate, Refused, Scope, ShardConfig, Shift, Standing, Sweep,
-    SweepAction, Swept, Task, Timestamp, TopicSettings,
+    Answer, Command, Matching, Millis, QueueSettings, Rate, Refused, Request, Scope, Shard, ShardConfig, Shift,
+    Standing, Sweep, SweepAction, Swept, Task, Timestamp, TopicSettings,
 };
 
 fn by_key(action: SweepAction, dry_run: bool) -> Command {
@@ -56,6 +57,27 @@ fn a_queues_rate_smooths_what_is_handed_out() {
     assert_eq!(taken.iter().sum::<usize>(), 5);
     let moments: Vec<usize> = (0..500).filter(|moment| taken[*moment] > 0).collect();
     assert_eq!(moments, [0, 100, 200, 300, 400]);
+}
+
+#[test]
+fn a_queue_that_comes_to_be_in_another_shard_keeps_its_rate() {
+    let mut center = Center::new();
+    let rate = Some(Rate { per_second: 1, burst: 1 });
+    center.put_queue("t", QueueSettings { rate, ..QueueSettings::default() });
+    ["a", "b"].into_iter().for_each(|id| _ = center.schedule(task(id, 0)));
+
+    // One board is for all shards of a node, and the other one has yet to hear of the rate.
+    let (store, other) = (center.store.clone(), ShardId(1));
+    let who = Incarnation { node: name("node"), number: 1 };
+    let Claim::Granted(tenure) = store.claim(&who, &[(other, Fence::default())]).unwrap()[0] else {
+        panic!("nobody has it");
+    };
+    let mut shard: Shard<u64> = Shard::open(other, tenure, center.config.clone(), center.now(), &*store).unwrap();
+    let command = Command::PutTopic { name: name("t"), settings: Box::new(TopicSettings::default()) };
+    let request = Request { command, reply: 0, read_at: center.now() };
+    shard.step(center.now(), vec![request], &*store, &mut center.board).unwrap();
+    assert_eq!(center.take(9).len(), 1);
+    assert!(center.take(9).is_empty(), "the burst is one");
 }
 
 #[test]

@@ -148,6 +148,14 @@ impl Access {
         self.tokens.borrow().is_none()
     }
 
+    /// The tokens that are let in; none if everybody is.
+    pub fn known(&self) -> Vec<Token> {
+        self.tokens()
+            .into_iter()
+            .flat_map(|tokens| tokens.iter().map(|known| known.token.clone()).collect::<Vec<_>>())
+            .collect()
+    }
+
     /// Waits until what was granted is not any more: the token was revoked or is for something else now, or one is
     /// needed where none was.
     pub async fn until_withdrawn(&self, grant: &Grant) {

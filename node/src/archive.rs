@@ -175,7 +175,12 @@ impl Archivist<'_> {
         periods.sort_unstable();
         periods.dedup();
         let mut outcome = Ok(());
-        for (shard, _) in self.shared.shards() {
+        for (shard, inbox) in self.shared.shards() {
+            if !inbox.is_here() {
+                // Who has it archives it. What is behind the cursor may be otherwise when it is back.
+                self.cursors.retain(|(of, _), _| *of != shard);
+                continue;
+            }
             let archived = periods.iter().try_for_each(|period| {
                 self.archive_shard(shard, *period)?;
                 self.make_room(shard, *period)

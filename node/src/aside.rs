@@ -7,13 +7,14 @@ use tokio::sync::oneshot;
 use crate::error::Error;
 use crate::handle::Handle;
 
-/// What is done on the thread of a shard that is set aside. It hears how the node holds the shard.
-pub(crate) type Work = Box<dyn FnOnce(Tenure) + Send>;
+/// What is done on the thread of a shard that is set aside. It hears how the node holds the shard, and what it gives back
+/// is called when the shard is back.
+pub(crate) type Work = Box<dyn FnOnce(Tenure) -> Box<dyn FnOnce()> + Send>;
 
 impl Handle {
     /// Sets a shard aside: no step of it begins, all that was sent becomes durable and is answered, then this is done
-    /// on the shard's thread, and the shard is claimed and opened anew. Comes back when it is done. Only one thing at a
-    /// time can be done with a shard, and should not take long: its tasks wait.
+    /// on the shard's thread, and the shard is claimed and opened anew. Comes back when all of that is over. Only one thing
+    /// at a time can be done with a shard, and should not take long: its tasks wait.
     pub async fn set_aside<T: Send + 'static>(
         &self,
         shard: ShardId,
@@ -22,8 +23,12 @@ impl Handle {
         let (sender, receiver) = oneshot::channel();
         let shared = self.shared();
         shared.check()?;
-        // Who has left does not hear of it.
-        shared.inbox(shard).set_aside(Box::new(move |tenure| _ = sender.send(work(tenure))))?;
+        let work: Work = Box::new(move |tenure| {
+            let done = work(tenure);
+            // Who has left does not hear of it.
+            Box::new(move || _ = sender.send(done))
+        });
+        shared.inbox(shard).set_aside(work)?;
         // Without a word it was not done: the node stops, or the shard was lost before.
         let not_done =
             |_| shared.inbox(shard).ready().err().unwrap_or_else(|| Error::nothing_done("the shard was lost"));

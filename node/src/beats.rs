@@ -6,15 +6,17 @@
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use punctual_core::Millis;
-use punctual_core::store::{Beat, Fence, Refusal, Roll, ShardId, StoreError};
+use punctual_center::{Asking, Card};
+use punctual_core::store::{Beat, Fence, Refusal, Roll, ShardId, Store, StoreError};
+use punctual_core::{Clock, Millis};
 
 use crate::inbox::Inbox;
 use crate::shared::Shared;
+use crate::sync::atomic::Ordering;
 use crate::sync::{Condvar, Instant, Mutex, lock};
 
 /// How often a node beats while its lease lasts: some may be lost before others take it for dead.
-const BEATS: u32 = 6;
+pub(crate) const BEATS: u32 = 6;
 
 /// Tells a thread to end.
 #[derive(Default)]
@@ -44,10 +46,20 @@ pub(crate) fn run(shared: &Arc<Shared>) {
         let claims: Vec<Claimed<'_>> = shared.shards().filter_map(Claimed::of).collect();
         let now = Instant::now();
         let trouble = match shared.beat() {
-            Ok(roll) => {
+            Ok((asking, roll)) => {
+                let roll = Arc::new(roll);
+                shared.learn_roll(asking, Arc::clone(&roll));
                 for claimed in &claims {
                     claimed.compare(&roll, shared.counts(&roll).then_some(now));
                 }
+                // Before anything is claimed: this node may have slept through a rise.
+                shared.mind_level(&roll);
+                if shared.counts(&roll) && shared.peers.has_links() && shared.check().is_ok() {
+                    shared.follow(&roll);
+                }
+                shared.look_after_changes(&roll);
+                shared.look_after_acts();
+                shared.look_after_sweeps(&roll);
                 (!shared.counts(&roll)).then(|| taken_name(shared))
             }
             Err(StoreError::Poisoned(why)) => return shared.poison(&why),
@@ -56,7 +68,7 @@ pub(crate) fn run(shared: &Arc<Shared>) {
         if let Some(why) = trouble {
             for Claimed { shard, inbox, fence, seen_at } in claims {
                 if seen_at.elapsed() >= lease {
-                    inbox.failed(fence, &format!("the claim on {shard:?} could not be kept: {why}"));
+                    inbox.failed(fence, &format!("the claim on {shard} could not be kept: {why}"));
                 }
             }
         }
@@ -92,10 +104,20 @@ impl<'a> Claimed<'a> {
     }
 }
 
+/// Beats, and lets the clock hear what time it is.
+pub(crate) fn heard(store: &dyn Store, clock: &dyn Clock, beat: &Beat) -> Result<Roll, StoreError> {
+    let asked_at = clock.steady_micros();
+    let roll = store.beat(beat)?;
+    clock.heard(roll.micros, asked_at);
+    Ok(roll)
+}
+
 impl Shared {
-    /// Says that the node is there, and hears who else is.
-    pub fn beat(&self) -> Result<Roll, StoreError> {
-        self.store.beat(&self.word(self.config.ownership))
+    /// Says that the node is there, and hears who else is, and where the shards are.
+    pub fn beat(&self) -> Result<(Asking, Roll), StoreError> {
+        let asking = self.ask_places();
+        self.known_changes.ask();
+        Ok((asking, heard(&*self.store, &*self.clock, &self.word(self.config.ownership))?))
     }
 
     /// Says that the node leaves.
@@ -105,7 +127,12 @@ impl Shared {
     }
 
     fn word(&self, lease: Millis) -> Beat {
-        Beat { who: self.who.clone(), address: String::new(), lease }
+        let card = Card {
+            skew: self.clock.skew(),
+            is_leaving: self.ownership.is_leaving.load(Ordering::Relaxed),
+            ..self.config.card.clone()
+        };
+        Beat { who: self.who.clone(), address: card.to_string(), lease }
     }
 
     /// Whether the node's beats count: no other life of the same name has a lease.

@@ -5,17 +5,16 @@
 
 use std::sync::Arc;
 
-use punctual_core::Answer;
+use punctual_core::Name;
 use punctual_core::store::{Key, ShardId};
 use tokio::sync::oneshot;
 use tracing::Span;
 
-use crate::error::Error;
+pub(crate) use crate::error::Outcome;
+use crate::lending::Guest;
 use crate::outgoing::Hold;
+use crate::peers::Foreign;
 use crate::sync::{Mutex, lock};
-
-/// What a caller hears.
-pub(crate) type Outcome = Result<Answer, Error>;
 
 /// What a consumer gets: the room that its deliveries take goes along.
 pub(crate) type Served = (Outcome, Option<Hold>);
@@ -47,6 +46,12 @@ pub(crate) enum Caller {
     },
     /// A shard that has sent on a dead letter, its row there and the number of its journey.
     Forwarder(ShardId, Key, u64),
+    /// The board, for a queue whose rate several nodes keep.
+    Drawer(Name),
+    /// Somebody at another node.
+    Foreign(Foreign),
+    /// A consumer of another node, which waits there.
+    Guest(Guest),
     /// The node itself, which only tells.
     Nobody,
 }
@@ -125,7 +130,10 @@ impl Bundle {
 
 #[cfg(test)]
 mod tests {
+    use punctual_core::Answer;
+
     use super::*;
+    use crate::error::Error;
 
     #[test]
     fn a_bundle_ends_with_its_last_answer_and_keeps_the_order() {

@@ -57,9 +57,36 @@ pub struct DoubtingClock {
     trust: Mutex<Trust>,
     /// What is settled of the above, so that almost nobody has to ask for the lock.
     ahead: AtomicI64,
+    steps: Steps,
+}
+
+/// Tells of steps, and counts them.
+pub(crate) struct Steps {
     tell: Box<dyn Fn(ClockStep) + Send + Sync>,
     forward: AtomicU64,
     back: AtomicU64,
+}
+
+impl Steps {
+    pub fn new(tell: impl Fn(ClockStep) + Send + Sync + 'static) -> Steps {
+        Steps { tell: Box::new(tell), forward: AtomicU64::new(0), back: AtomicU64::new(0) }
+    }
+
+    pub fn note(&self, told: Option<ClockStep>) {
+        let Some(step) = told else { return };
+        match step.fate {
+            StepFate::Doubted | StepFate::Unquestioned => _ = self.forward.fetch_add(1, Ordering::Relaxed),
+            StepFate::Followed | StepFate::Withdrawn => _ = self.back.fetch_add(1, Ordering::Relaxed),
+            // It was counted when it was doubted.
+            StepFate::Believed => {}
+        }
+        (self.tell)(step);
+    }
+
+    /// How many there were: forward, and back.
+    pub fn count(&self) -> (u64, u64) {
+        (self.forward.load(Ordering::Relaxed), self.back.load(Ordering::Relaxed))
+    }
 }
 
 impl DoubtingClock {
@@ -71,15 +98,8 @@ impl DoubtingClock {
         DoubtingClock {
             ahead: AtomicI64::new(trust.settled().unwrap_or(IN_DOUBT)),
             trust: Mutex::new(trust),
-            tell: Box::new(tell),
-            forward: AtomicU64::new(0),
-            back: AtomicU64::new(0),
+            steps: Steps::new(tell),
         }
-    }
-
-    /// How often the wall clock has stepped by more than a second since: forward, and back.
-    pub fn steps(&self) -> (u64, u64) {
-        (self.forward.load(Ordering::Relaxed), self.back.load(Ordering::Relaxed))
     }
 
     fn judge(&self) -> u64 {
@@ -90,15 +110,7 @@ impl DoubtingClock {
             self.ahead.store(trust.settled().unwrap_or(IN_DOUBT), Ordering::Relaxed);
             judged
         };
-        if let Some(step) = told {
-            match step.fate {
-                StepFate::Doubted | StepFate::Unquestioned => _ = self.forward.fetch_add(1, Ordering::Relaxed),
-                StepFate::Followed | StepFate::Withdrawn => _ = self.back.fetch_add(1, Ordering::Relaxed),
-                // It was counted when it was doubted.
-                StepFate::Believed => {}
-            }
-            (self.tell)(step);
-        }
+        self.steps.note(told);
         shown
     }
 }
@@ -143,6 +155,10 @@ impl Clock for DoubtingClock {
 
     fn steady_micros(&self) -> u64 {
         boot_micros()
+    }
+
+    fn steps(&self) -> (u64, u64) {
+        self.steps.count()
     }
 }
 

@@ -5,18 +5,19 @@
 //! under the same fence is written or answered any more: its memory was ahead of the store.
 
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 use punctual_core::store::{Batch, Fence, Refusal, Room, ShardId, StoreError};
-use punctual_core::{Answer, Command, Mended, Millis, Output, Schedule, Timestamp, What};
+use punctual_core::{Answer, Command, Mended, Millis, Output, Reply, Schedule, Timestamp, What};
 
 use crate::caller::Caller;
 use crate::error::Error;
-use crate::routing::shard_of;
 use crate::shared::Shared;
 use crate::stats::{Queues, Round};
 use crate::sync::atomic::Ordering;
 use crate::sync::{Condvar, Instant, Mutex, MutexGuard, lock};
 use crate::tracer::Took;
+use punctual_core::shard_of;
 
 /// What a shard's step has to write and to say.
 pub(crate) struct Sent {
@@ -221,7 +222,9 @@ impl Committer {
         let durable_at = Instant::now();
         let hand_over_at = shared.leaving.hand_over_at(&*shared.clock);
         for sent in &mut kept {
-            make_up_for(shared, sent, hand_over_at);
+            if !make_up_for(shared, sent, hand_over_at) {
+                take_back(shared, sent);
+            }
         }
         // The shards go on first; the answers go out meanwhile.
         let marks: Vec<(ShardId, Fence, u64)> =
@@ -236,8 +239,8 @@ impl Committer {
         for (shard, fence, step) in latest(&marks) {
             shared.inbox(shard).answered(fence, step);
         }
-        shared.meter.add(&round);
-        shared.watchers.tell(round.happened.into_iter().map(|(events, _)| events));
+        shared.meter.add(&round, shared.clock.now());
+        shared.tell_watchers(round.happened.into_iter().map(|(events, _)| events));
     }
 
     /// The shard's memory is ahead of the store, and is dropped.
@@ -248,7 +251,8 @@ impl Committer {
 
     fn why_lost(&self, shard: ShardId, fence: Fence) -> Option<&str> {
         let (lost, why) = self.lost[usize::from(shard.0)].as_ref()?;
-        (fence <= *lost).then_some(why)
+        // Fences rise in one store; a shard that has gone to another one may have a lower one there.
+        (fence == *lost).then_some(why)
     }
 }
 
@@ -269,8 +273,8 @@ fn write(shared: &Shared, batches: Vec<Batch>, round: &mut Round) -> Result<Vec<
     verdicts.inspect_err(|error| shared.heed(error))
 }
 
-/// Makes the leases of a step longer if its deliveries leave later than was thought.
-fn make_up_for(shared: &Shared, sent: &mut Sent, hand_over_at: Timestamp) {
+/// Makes the leases of a step longer if its deliveries leave later than was thought; says whether it can.
+fn make_up_for(shared: &Shared, sent: &mut Sent, hand_over_at: Timestamp) -> bool {
     let late = hand_over_at.since(sent.hand_over_at);
     let mut ends: Vec<&mut Timestamp> = Vec::new();
     if late > Millis::ZERO {
@@ -283,7 +287,11 @@ fn make_up_for(shared: &Shared, sent: &mut Sent, hand_over_at: Timestamp) {
         }
     }
     if ends.is_empty() {
-        return;
+        return true;
+    }
+    let lease = Duration::from_millis(shared.config.ownership.0);
+    if !shared.inbox(sent.shard).is_late(sent.fence, sent.output.step, late, lease) {
+        return false;
     }
     for event in &mut sent.output.events {
         if let What::Leased { until, .. } | What::Extended { until } = &mut event.what {
@@ -291,7 +299,18 @@ fn make_up_for(shared: &Shared, sent: &mut Sent, hand_over_at: Timestamp) {
         }
     }
     ends.into_iter().for_each(|until| *until = until.plus(late));
-    shared.inbox(sent.shard).is_late(sent.fence, sent.output.step, late);
+    true
+}
+
+/// Takes back the deliveries of a step whose leases cannot be made as long as they should be: whoever opens the shard next
+/// would end them before their consumers do.
+fn take_back(shared: &Shared, sent: &mut Sent) {
+    let is_given = |(_, reply): &mut (Caller, Reply)| matches!(reply, Ok(Answer::Reserved(given)) if !given.is_empty());
+    let given: Vec<(Caller, Reply)> = sent.output.answers.extract_if(.., is_given).collect();
+    for (caller, reply) in given {
+        shared.give_back(reply.map_err(Error::Refused));
+        shared.answer(caller, Err(Error::unknown_outcome("the shard was lost before a delivery could be handed over")));
+    }
 }
 
 /// Lets out what a durable step has to say.
@@ -321,7 +340,7 @@ fn let_out(shared: &Shared, sent: Sent, round: &mut Round) {
         shared.topic_changes.fetch_add(1, Ordering::Relaxed);
     }
     for (topic, rate) in rates {
-        shared.entrances.limit(&topic, rate);
+        shared.entrances.limit(sent.shard, &topic, rate);
     }
     for (caller, mut reply) in answers {
         if let Ok(Answer::Reserved(deliveries)) = &mut reply

@@ -1,12 +1,17 @@
 //! How a node works.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
+use punctual_center::{Card, Links};
 use punctual_core::{Millis, Name, ShardConfig};
 
 use crate::archive::Archive;
 use crate::tracer::Tracer;
+
+/// The levels of what is stored that this version reads and writes.
+pub const LEVELS: RangeInclusive<u32> = 1..=1;
 
 /// How a node works. [`NodeConfig::new`] gives the defaults.
 #[derive(Clone, Debug)]
@@ -14,6 +19,12 @@ pub struct NodeConfig {
     /// The node's name. No two nodes on one store may bear the same: the second one waits until the lease of the first
     /// is over, as a restarted one does, and gives up if it is not.
     pub name: Name,
+    /// The way to other nodes on the same store. Without, this one has to have all shards to itself.
+    pub links: Option<Arc<dyn Links>>,
+    /// The levels of what is stored that the node can read and write. Only tests have others than the usual ones.
+    pub levels: RangeInclusive<u32>,
+    /// What the node says of itself to others: where it is reached.
+    pub card: Card,
     /// Into how many shards the tasks are divided. It belongs to the store's content: a task is
     /// looked for in the shard that this number and the hash of its topic and id give. The first
     /// start notes it there, and a start with another one is refused.
@@ -49,6 +60,9 @@ pub struct NodeConfig {
     pub archive: Option<Arc<dyn Archive>>,
     /// How often it is looked for finished tasks to archive.
     pub archive_every: Duration,
+    /// How many topics, and how many queues, get series of their own: what happened to them by time, up to two days ago.
+    /// Each may take 260 KB of memory.
+    pub series: usize,
     /// Who makes spans of what happens. Without, nothing is told and no task carries a trace that did not come with it.
     pub tracer: Option<Arc<dyn Tracer>>,
 }
@@ -58,6 +72,9 @@ impl NodeConfig {
     pub fn new(name: Name) -> NodeConfig {
         NodeConfig {
             name,
+            links: None,
+            levels: LEVELS,
+            card: Card::default(),
             shards: 1,
             inbox: 1 << 14,
             step: 1_024,
@@ -71,6 +88,7 @@ impl NodeConfig {
             reads: 1_024,
             archive: None,
             archive_every: Duration::from_secs(10),
+            series: 64,
             tracer: None,
         }
     }

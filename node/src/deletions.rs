@@ -1,22 +1,15 @@
-//! Deletions under way: from when a topic or queue is told to go until the last shard has cleared it away.
+//! Deletions that somebody here waits for: from when a topic or queue is told to go until the last shard has cleared it
+//! away. They go by the numbers under which they were written down.
 //!
-//! Whoever deletes it meanwhile joins and hears the same. A second deletion would meet what was made anew in shards that
-//! are done already.
+//! Whoever deletes the same meanwhile joins and hears the same. A second deletion would meet what was made anew in shards
+//! that are done already.
 
 use std::collections::BTreeMap;
 
-use punctual_core::Name;
 use tokio::sync::oneshot;
 
 use crate::error::Error;
 use crate::sync::{Mutex, lock};
-
-/// A topic or a queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum What {
-    Topic,
-    Queue,
-}
 
 /// How many rows went.
 pub(crate) type Ended = Result<u64, Error>;
@@ -25,34 +18,34 @@ pub(crate) type Ended = Result<u64, Error>;
 type Listeners = Vec<oneshot::Sender<Ended>>;
 
 #[derive(Default)]
-pub(crate) struct Deletions(Mutex<BTreeMap<(What, Name), Listeners>>);
+pub(crate) struct Deletions(Mutex<BTreeMap<u64, Listeners>>);
 
 impl Deletions {
-    /// Begins one; its first caller hears of its end.
-    pub fn begin(&self, what: What, name: &Name) -> oneshot::Receiver<Ended> {
+    /// Begins to wait for the end of one.
+    pub fn begin(&self, number: u64) -> oneshot::Receiver<Ended> {
         let (sender, receiver) = oneshot::channel();
-        lock(&self.0).entry((what, name.clone())).or_default().push(sender);
+        lock(&self.0).entry(number).or_default().push(sender);
         receiver
     }
 
-    /// Joins one that is under way.
-    pub fn join(&self, what: What, name: &Name) -> Option<oneshot::Receiver<Ended>> {
+    /// Joins those who wait, if anybody does.
+    pub fn join(&self, number: u64) -> Option<oneshot::Receiver<Ended>> {
         let (sender, receiver) = oneshot::channel();
-        let mut under_way = lock(&self.0);
-        let waiting = under_way.get_mut(&(what, name.clone()))?;
+        let mut awaited = lock(&self.0);
+        let waiting = awaited.get_mut(&number)?;
         // Those who gave up and asked again are not kept twice.
         waiting.retain(|sender| !sender.is_closed());
         waiting.push(sender);
         Some(receiver)
     }
 
-    pub fn is_under_way(&self, what: What, name: &Name) -> bool {
-        lock(&self.0).contains_key(&(what, name.clone()))
+    pub fn is_awaited(&self, number: u64) -> bool {
+        lock(&self.0).contains_key(&number)
     }
 
     /// One has ended: all who wait for it hear how.
-    pub fn end(&self, what: What, name: &Name, ended: &Ended) {
-        let waiting = lock(&self.0).remove(&(what, name.clone()));
+    pub fn end(&self, number: u64, ended: &Ended) {
+        let waiting = lock(&self.0).remove(&number);
         for sender in waiting.into_iter().flatten() {
             _ = sender.send(ended.clone());
         }

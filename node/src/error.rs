@@ -1,85 +1,8 @@
-//! What can go wrong with a request or a start, and what to do about it.
+//! What can go wrong with a request, which is the same on all nodes, or with a start, and what to do about it.
 
+pub use punctual_center::{Error, Outcome};
 use punctual_core::store::{ShardId, StoreError};
-use punctual_core::{Certainty, Name, OpenError, Refused, Timestamp};
-
-/// Why a request was not carried out, by what the caller should do.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Error {
-    /// The request cannot be carried out as it is. Nothing was changed.
-    #[error(transparent)]
-    Refused(#[from] Refused),
-    /// Too much is waiting. Nothing was changed: try again later, and more slowly.
-    #[error("the node is overloaded: nothing was done, try again later")]
-    Overloaded,
-    /// The store has no room for more tasks, topics or queues. Nothing was changed: make room as the
-    /// text says. Everything else goes on: firing, consuming, cancelling.
-    #[error("no room: {0}; nothing was done")]
-    Full(String),
-    /// The store did not answer, or the shard is not here for now.
-    #[error("{why}; {certainty}")]
-    Unavailable {
-        /// What stands in the way.
-        why: String,
-        /// Whether it may have been done all the same.
-        certainty: Certainty,
-    },
-    /// The node is about to stop. Nothing was changed: go to another one, or wait until it is back.
-    #[error("the node is stopping: nothing was done")]
-    Stopping,
-}
-
-impl Error {
-    /// The word for it in metrics and on the wire. It never changes.
-    pub fn code(&self) -> &'static str {
-        match self {
-            Error::Refused(refused) => refused.code(),
-            Error::Overloaded => "overloaded",
-            Error::Full(_) => "store-full",
-            Error::Unavailable { certainty: Certainty::NothingDone, .. } => "unavailable",
-            Error::Unavailable { certainty: Certainty::Unknown, .. } => "outcome-unknown",
-            Error::Stopping => "stopping",
-        }
-    }
-
-    /// Whether the request may have been carried out all the same.
-    pub fn certainty(&self) -> Certainty {
-        match self {
-            Error::Refused(_) | Error::Overloaded | Error::Full(_) | Error::Stopping => Certainty::NothingDone,
-            Error::Unavailable { certainty, .. } => *certainty,
-        }
-    }
-
-    /// The request was under way when what carried it out was lost.
-    pub fn unknown_outcome(why: impl Into<String>) -> Error {
-        Error::Unavailable { why: why.into(), certainty: Certainty::Unknown }
-    }
-
-    /// The request was not looked at, or would not have changed anything.
-    pub fn nothing_done(why: impl Into<String>) -> Error {
-        Error::Unavailable { why: why.into(), certainty: Certainty::NothingDone }
-    }
-
-    /// The same about a request that only looks: whatever was lost with it, nothing has changed.
-    pub(crate) fn of_a_look(self) -> Error {
-        match self {
-            Error::Unavailable { why, .. } => Error::nothing_done(why),
-            other => other,
-        }
-    }
-
-    /// The same about a request to several shards, of which others have done it, or may have. A refusal stays one: it says
-    /// what to mend, and then all of them are told again.
-    pub(crate) fn of_a_part(self) -> Error {
-        match self {
-            Error::Refused(_) => self,
-            Error::Unavailable { why, .. } => Error::unknown_outcome(why),
-            Error::Overloaded | Error::Full(_) | Error::Stopping => {
-                Error::unknown_outcome(format!("a part was refused as {}", self.code()))
-            }
-        }
-    }
-}
+use punctual_core::{Name, OpenError, Timestamp};
 
 /// Why a node did not start.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -88,7 +11,7 @@ pub enum StartError {
     #[error("the configuration is not valid: {0}")]
     Config(String),
     /// Another node owns a shard.
-    #[error("{shard:?} is owned by node {by} until {until}: stop that node, or wait until its lease ends")]
+    #[error("{shard} is owned by node {by} until {until}: stop that node, or wait until its lease ends")]
     Held {
         /// The shard.
         shard: ShardId,
@@ -107,12 +30,34 @@ pub enum StartError {
     #[error("others claim the shards of this store at the same time: stop them, or try again")]
     Outrun,
     /// The store's tasks are divided into another number of shards.
-    #[error("{}", OpenError::Shards { noted: *noted, configured: *configured })]
+    #[error(
+        "{}. To have more of them, stop all servers and run `punctual shards grow`",
+        OpenError::Shards { noted: *noted, configured: *configured }
+    )]
     Shards {
         /// Into how many they are divided.
         noted: u16,
         /// The number in the configuration.
         configured: u16,
+    },
+    /// The store's tasks are being divided into more shards.
+    #[error(
+        "this store is being divided into {to} shards, and that is not finished: run `punctual shards grow {to}` again, it \
+         continues"
+    )]
+    Growing {
+        /// Into how many.
+        to: u16,
+    },
+    /// What is stored is of a level that this version does not know.
+    #[error(
+        "what is stored is of level {in_force}, and this version knows level {highest} at most: start a newer version of the server"
+    )]
+    Level {
+        /// The level in force.
+        in_force: u32,
+        /// The highest that is known here.
+        highest: u32,
     },
     /// The store does not answer, or cannot vouch for its data.
     #[error(transparent)]
@@ -130,6 +75,7 @@ impl From<OpenError> for StartError {
         match error {
             OpenError::Store(error) => StartError::Store(error),
             OpenError::Shards { noted, configured } => StartError::Shards { noted, configured },
+            error @ OpenError::Growing => StartError::Store(StoreError::Unavailable(error.to_string())),
         }
     }
 }

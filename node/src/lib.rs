@@ -50,6 +50,7 @@
 //! the outcome is unknown, and opens the shard again from what the store has.
 
 pub mod access;
+mod acts;
 mod administrator;
 mod archive;
 mod aside;
@@ -57,6 +58,7 @@ mod beats;
 mod block_on;
 mod board;
 mod caller;
+mod changes;
 mod claims;
 mod clock;
 mod committer;
@@ -67,17 +69,28 @@ mod error;
 mod handle;
 mod ids;
 mod inbox;
+mod inquiries;
+mod lending;
+mod level;
 mod limits;
 mod listing;
 mod node;
 mod numbers;
 mod outgoing;
+mod ownership;
 mod pace;
+mod passing;
+mod peers;
+mod places;
+mod rates;
 mod readers;
-mod routing;
+mod rounds;
 mod runner;
+mod shards;
 mod shared;
 mod stats;
+mod store_clock;
+mod sweeps;
 #[cfg(not(shuttle))]
 mod sync;
 #[cfg(shuttle)]
@@ -86,17 +99,28 @@ mod tracer;
 mod turn;
 mod watch;
 
+pub use punctual_center::{
+    Act, Acts, Buckets, CannotUndo, Card, Consumer, Consumers, Gauges, Grain, Happened, Pulse, Series, Slot, Spread,
+    SweepRecord, Timing, Work,
+};
+
 pub use archive::{Archive, ArchiveStats};
 pub use block_on::block_on;
 pub use clock::{DoubtingClock, SystemClock};
-pub use config::NodeConfig;
+pub use config::{LEVELS, NodeConfig};
 pub use error::{Error, StartError};
-pub use handle::{Awaited, Handle, Names, Slots};
+pub use handle::{
+    AllHolders, AllWork, Awaited, Cause, Counted, Found, Handle, LineCursor, LinePage, Names, NodeView, ShardView,
+    Situation, Slots, SweepView,
+};
 pub use listing::{BadCursor, Cursor, TaskPage};
 pub use node::Node;
 pub use numbers::Number;
 pub use outgoing::Hold;
-pub use routing::shard_of;
-pub use stats::{Buckets, Distribution, Happened, Stats, Timing};
+pub use punctual_core::shard_of;
+pub use rounds::{BadEventId, EventId, EventRound};
+pub use shards::known_shards;
+pub use stats::{Distribution, Stats};
+pub use store_clock::StoreClock;
 pub use tracer::{SPANS, Took, Tracer};
 pub use watch::{Watch, Watched};

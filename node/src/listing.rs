@@ -1,5 +1,6 @@
 //! Lists across shards: each shard gives its tasks in order, and they are merged page by page.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
@@ -19,6 +20,10 @@ pub struct TaskPage {
     pub tasks: Vec<TaskView>,
     /// Where to go on; `None` if that was all.
     pub next: Option<Cursor>,
+    /// How many rows of topics in the scope were looked at.
+    pub looked_at: u64,
+    /// How many rows were read for that, whosever they are. Nobody is told who may not see them all.
+    pub cost: u64,
 }
 
 /// A text that is not a [`Cursor`].
@@ -33,6 +38,11 @@ impl Cursor {
 
     pub(crate) fn shards(&self) -> usize {
         self.0.len()
+    }
+
+    /// The shards that are not at their end, and where they go on.
+    pub(crate) fn open(&self) -> impl Iterator<Item = (ShardId, Position)> {
+        (0..).map(ShardId).zip(&self.0).filter_map(|(shard, from)| Some((shard, (*from)?)))
     }
 }
 
@@ -66,6 +76,14 @@ impl FromStr for Cursor {
     }
 }
 
+/// How many rows are looked at for one page, of all shards together, as long as nothing is found.
+const LOOK: u64 = 65_536;
+/// How many rows a read counts for at least: one that finds little has looked at many.
+const LEAST: u64 = 64;
+
+/// Where what is with consumers stands in a shard, as the shard says, and up to how many it was to say.
+pub(crate) type KnownLeases = (Vec<Position>, usize);
+
 /// What one shard has for a page.
 struct Part {
     shard: usize,
@@ -78,18 +96,26 @@ type Order = (Rank, usize);
 /// A position as a number that rises in the direction of the list.
 type Rank = (u64, u64);
 
-/// Reads one page.
+/// Reads one page. Of shards whose leases are known, no other rows are looked at.
 pub(crate) fn list(
     store: &dyn Store,
     wanted: Wanted<'_>,
     cursor: &Cursor,
+    leases: &BTreeMap<ShardId, KnownLeases>,
     now: Timestamp,
 ) -> Result<TaskPage, StoreError> {
     let Wanted { listing, limit, .. } = wanted;
-    let mut parts = Vec::new();
+    let budget = LOOK / cursor.0.len().max(1) as u64;
+    let (mut parts, mut looked_at, mut cost) = (Vec::new(), 0, 0);
     for (shard, from) in cursor.0.iter().enumerate() {
         if let Some(from) = *from {
-            let listed = list_shard(store, wanted, ShardId(shard as u16), from, now)?;
+            let id = ShardId(shard as u16);
+            let listed = match leases.get(&id) {
+                Some((positions, limit)) => view::leased(store, id, wanted, (positions, *limit), now)?,
+                None => list_shard(store, wanted, id, from, now, budget)?,
+            };
+            looked_at += listed.looked_at;
+            cost += listed.cost;
             parts.push(Part { shard, listed });
         }
     }
@@ -110,7 +136,7 @@ pub(crate) fn list(
     }
     let more = next.iter().any(Option::is_some);
     let tasks = tasks.into_iter().map(|(_, task)| task).collect();
-    Ok(TaskPage { tasks, next: more.then_some(Cursor(next)) })
+    Ok(TaskPage { tasks, next: more.then_some(Cursor(next)), looked_at, cost })
 }
 
 /// How many of the first tasks one page has room for: each shard has filled one by itself. At least one has room.
@@ -129,12 +155,20 @@ fn list_shard(
     shard: ShardId,
     from: Position,
     now: Timestamp,
+    budget: u64,
 ) -> Result<Listed, StoreError> {
     let mut listed = view::list(store, shard, wanted, from, now)?;
     // Tasks of a key are numbered, and a number does not say where it stands among those of other
-    // shards. So at least one task is needed; nothing but its own deliveries stands between.
-    while let (true, true, Some(from)) = (wanted.listing.goes_by_number(), listed.tasks.is_empty(), listed.next) {
-        listed = view::list(store, shard, wanted, from, now)?;
+    // shards. So at least one task is needed; nothing but its own deliveries stands between. Other lists go on for a
+    // while, so that a rare thing among many does not cost a request for each stretch without it.
+    while let (true, Some(from)) = (listed.tasks.is_empty(), listed.next) {
+        if !wanted.listing.goes_by_number() && listed.cost >= budget {
+            break;
+        }
+        let further = view::list(store, shard, wanted, from, now)?;
+        // One that finds nothing may have looked at many in the store.
+        let cost = listed.cost + further.cost.max(LEAST);
+        listed = Listed { looked_at: listed.looked_at + further.looked_at, cost, ..further };
     }
     Ok(listed)
 }

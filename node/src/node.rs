@@ -1,22 +1,25 @@
 //! Starting and stopping a node.
 
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use punctual_core::store::{Incarnation, ShardId, Store, Tenure};
+use punctual_center::{Asking, Planner};
+use punctual_core::store::{Incarnation, Roll, ShardId, Store, Tenure};
 use punctual_core::{Answer, Clock, Shard};
 
 use crate::caller::Caller;
-use crate::claims::{Arrival, give_up};
+use crate::claims::{Arrival, Claimed, Tenures, give_up};
 use crate::committer::Pipeline;
 use crate::config::NodeConfig;
 use crate::error::{Error, StartError};
 use crate::handle::Handle;
 use crate::inbox::Inbox;
+use crate::level::{self, Level};
 use crate::shared::Shared;
 use crate::sync::Instant;
 use crate::sync::thread::{Builder, JoinHandle};
-use crate::{archive, beats, board, committer, runner};
+use crate::{archive, beats, board, committer, passing, runner, shards};
 
 /// A running node: a delay center in this process.
 ///
@@ -37,19 +40,31 @@ struct Threads {
 }
 
 impl Node {
-    /// Claims and opens all shards, and begins to work. Blocks while the store is read.
-    pub fn start(config: NodeConfig, store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Result<Node, StartError> {
+    /// Claims and opens the node's part of the shards, all if it is alone, and begins to work. Blocks while the store is
+    /// read.
+    pub fn start(mut config: NodeConfig, store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Result<Node, StartError> {
         config.check().map_err(StartError::Config)?;
         let number = getrandom::u64().map_err(|error| StartError::Chance(error.to_string()))?;
         let who = Incarnation { node: config.name.clone(), number };
-        let claimed = Arrival { store: &*store, who: &who, config: &config }.claim_all()?;
-        match open_all(&config, &*store, &*clock, &claimed) {
+        let level = Level::new(&config, level::check(&*store, &config)?);
+        config.card.levels = Some(config.levels.clone());
+        config.shard.eras = match config.links {
+            Some(_) => shards::choose(&*store, config.shards)?,
+            None => shards::check(&*store, config.shards)?,
+        };
+        let arrival = Arrival { store: &*store, who: &who, config: &config, clock: &*clock };
+        let mut planner = Planner::new(who.clone(), config.shards);
+        let Claimed { shards: claimed, roll } =
+            if config.links.is_some() { arrival.claim_part(&mut planner)? } else { arrival.claim_all()? };
+        // Once more: it may have risen before this node was on the roll.
+        let is_readable = level::check(&*store, &config);
+        match is_readable.and_then(|_| open_all(&config, &*store, &*clock, &claimed)) {
             Ok(shards) => {
-                let inbox = |(tenure, at): &(Tenure, Instant)| Inbox::new(&config, *tenure, *at);
-                let inboxes = claimed.iter().map(inbox).collect();
-                let shared = Arc::new(Shared::new(config, who, store, clock, inboxes));
+                let inbox = |shard| Inbox::new(&config, claimed.get(&shard).copied());
+                let inboxes = (0..config.shards).map(ShardId).map(inbox).collect();
+                let shared = Arc::new(Shared::new(config, who, store, clock, inboxes, planner, level));
                 shared.outgoing.belong_to(&shared);
-                Node::run(shared, shards)
+                Node::run(shared, shards, roll)
             }
             Err(error) => {
                 give_up(&*store, &who, &claimed);
@@ -58,10 +73,10 @@ impl Node {
         }
     }
 
-    fn run(shared: Arc<Shared>, shards: Vec<Shard<Caller>>) -> Result<Node, StartError> {
+    fn run(shared: Arc<Shared>, shards: Vec<Shard<Caller>>, roll: Roll) -> Result<Node, StartError> {
         for shard in &shards {
-            shared.learn_queues(shard.id())?;
             shared.expect_shard(shard.id());
+            shared.correct_place(shard.id(), shard.tenure().fence, Some(&shared.who));
         }
         // From here on, what has been started is stopped if something goes wrong.
         let mut node = Node { handle: Handle::new(Arc::clone(&shared)), threads: Threads::default() };
@@ -78,6 +93,12 @@ impl Node {
         }
         let board = |shared: &Arc<Shared>| _ = guard(shared, "the board", || board::look_after(shared));
         node.threads.others.push(spawn(&shared, "board", board)?);
+        if shared.peers.has_links() {
+            shared.open_links();
+            let pass = |shared: &Arc<Shared>| _ = guard(shared, "passing on", || passing::look_after(shared));
+            node.threads.others.push(spawn(&shared, "pass", pass)?);
+        }
+        shared.learn_roll(Asking::default(), Arc::new(roll));
         let beat = |shared: &Arc<Shared>| _ = guard(shared, "the node's beat", || beats::run(shared));
         node.threads.others.push(spawn(&shared, "beat", beat)?);
         let administer = |shared: &Arc<Shared>| {
@@ -92,11 +113,13 @@ impl Node {
                 move |shared: &Arc<Shared>| _ = guard(shared, "the archiving", || archive::run(shared, &*archive));
             node.threads.others.push(spawn(&shared, "archive", work)?);
         }
-        for shard in shards {
-            let id = shard.id();
+        let mut shards: BTreeMap<ShardId, Shard<Caller>> =
+            shards.into_iter().map(|shard| (shard.id(), shard)).collect();
+        for id in (0..shared.config.shards).map(ShardId) {
+            let shard = shards.remove(&id);
             let run = move |shared: &Arc<Shared>| {
                 let what = format!("{id:?}");
-                if !guard(shared, &what, || runner::run(shared, shard)) {
+                if !guard(shared, &what, || runner::run(shared, id, shard)) {
                     shared.refuse_all(id, shared.poisoned().unwrap_or_default());
                 }
             };
@@ -110,7 +133,7 @@ impl Node {
         self.handle.clone()
     }
 
-    /// Stops in order: new work is refused, waiting consumers are answered empty, everything that
+    /// Stops in order: the shards are handed over to other nodes, if there are any; new work is refused, waiting consumers are answered empty, everything that
     /// was taken in is finished, committed and answered, the shards are given back. Blocks until then.
     pub fn stop(self) {
         drop(self);
@@ -120,6 +143,9 @@ impl Node {
 impl Drop for Node {
     fn drop(&mut self) {
         let shared = self.handle.shared();
+        if shared.peers.has_links() && shared.poisoned().is_none() {
+            shared.hand_all_over();
+        }
         shared.close_board(&Error::Stopping, || Ok(Answer::Reserved(Vec::new())));
         shared.inboxes.iter().for_each(Inbox::stop);
         join(&mut self.threads.runners);
@@ -129,7 +155,11 @@ impl Drop for Node {
         shared.readers.close();
         shared.closing.close();
         shared.administrator.close();
+        shared.peers.close();
         join(&mut self.threads.others);
+        if shared.poisoned().is_none() {
+            shared.write_acts();
+        }
         shared.leave();
     }
 }
@@ -166,12 +196,12 @@ fn open_all(
     config: &NodeConfig,
     store: &dyn Store,
     clock: &dyn Clock,
-    claimed: &[(Tenure, Instant)],
+    claimed: &Tenures,
 ) -> Result<Vec<Shard<Caller>>, StartError> {
     let terms = store.terms();
-    let open = |(shard, (tenure, _)): (ShardId, &(Tenure, Instant))| {
-        let config = runner::shard_config(config, &terms, shard);
-        Ok(Shard::open(shard, *tenure, config, clock.now(), store)?)
+    let open = |(shard, (tenure, _)): (&ShardId, &(Tenure, Instant))| {
+        let config = runner::shard_config(config, &terms, *shard);
+        Ok(Shard::open(*shard, *tenure, config, clock.now(), store)?)
     };
-    (0..config.shards).map(ShardId).zip(claimed).map(open).collect()
+    claimed.iter().map(open).collect()
 }

@@ -6,15 +6,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use punctual_core::store::{Fence, ShardId, Tenure, Terms};
+use punctual_core::store::{Claim, Fence, Incarnation, Roll, ShardId, Tenure, Terms};
 use punctual_core::{OpenError, Shard, ShardConfig};
+
+use punctual_center::{Asking, Place};
 
 use crate::aside::Work;
 use crate::beats::taken_name;
 use crate::caller::Caller;
-use crate::claims::claim_again;
+use crate::claims::held_by_another;
 use crate::config::NodeConfig;
-use crate::inbox::{Inbox, Turn};
+use crate::inbox::{Inbox, Purpose, Turn};
 use crate::shared::Shared;
 use crate::sync::Instant;
 use crate::turn::Running;
@@ -41,16 +43,16 @@ pub(crate) fn shard_config(config: &NodeConfig, terms: &Terms, shard: ShardId) -
     }
 }
 
-/// Runs a shard until the node stops.
-pub(crate) fn run(shared: &Arc<Shared>, shard: Shard<Caller>) {
-    let fence = shard.tenure().fence;
-    let mut runner = Runner { shared, id: shard.id(), inbox: shared.inbox(shard.id()), fence };
-    let mut shard = Some(shard);
-    while let Some(opened) = shard.take() {
+/// Runs a shard, whenever it is here, until the node stops.
+pub(crate) fn run(shared: &Arc<Shared>, id: ShardId, mut shard: Option<Shard<Caller>>) {
+    let fence = shard.as_ref().map_or(Fence::default(), |shard| shard.tenure().fence);
+    let mut runner = Runner { shared, id, inbox: shared.inbox(id), fence };
+    while let Some(opened) = shard.take().or_else(|| runner.come()) {
         match runner.work(Running::new(opened, runner.fence, &shared.config, &shared.store.terms())) {
             End::Stopped => return runner.release(),
             End::Failed(why) => shard = runner.open_again(why),
-            End::SetAside(tenure, work) => shard = runner.make_way(tenure, work),
+            End::SetAside(tenure, Purpose::Work(work)) => shard = runner.make_way(tenure, work),
+            End::SetAside(_, Purpose::HandOver(to)) => shard = runner.hand_over(&to),
         }
     }
 }
@@ -62,7 +64,7 @@ enum End {
     /// The shard's memory cannot be trusted any more.
     Failed(String),
     /// Something is to be done with the shard that its memory must not know of. All it sent is durable and answered.
-    SetAside(Tenure, Work),
+    SetAside(Tenure, Purpose),
 }
 
 struct Runner<'a> {
@@ -81,7 +83,7 @@ impl Runner<'_> {
             let (requests, news) = match turn {
                 Turn::Step(requests, news) => (requests, news),
                 Turn::Failed(why) => return End::Failed(why),
-                Turn::Aside(work) => return End::SetAside(running.shard.tenure(), work),
+                Turn::Aside(purpose) => return End::SetAside(running.shard.tenure(), purpose),
                 Turn::Stop => return End::Stopped,
             };
             if let Err(error) = running.turn(self.shared, requests, news) {
@@ -96,15 +98,67 @@ impl Runner<'_> {
     /// Does what is to be done while the shard is set aside, and opens it again. Consumers do not wait for it meanwhile.
     fn make_way(&mut self, tenure: Tenure, work: Work) -> Option<Shard<Caller>> {
         self.shared.forget_shard(self.id);
-        work(tenure);
+        let tell = work(tenure);
         self.inbox.forget_confirmed();
-        self.claim().map_or_else(|why| self.open_again(why), Some)
+        let claimed = self.claim();
+        tell();
+        claimed.map_or_else(|why| self.open_again(why), Some)
     }
 
-    /// Tells everybody that the shard is gone, and gets it back; `None` if the node stops before.
+    /// Gives the shard to another node. If it is not known whether that has happened, the store says so later.
+    fn hand_over(&mut self, to: &Incarnation) -> Option<Shard<Caller>> {
+        self.shared.forget_shard(self.id);
+        match self.shared.store.release(self.id, self.fence, Some(to)) {
+            Ok(fence) => {
+                self.shared.correct_place(self.id, fence, Some(to));
+                self.shared.say_handed(to, self.id, fence);
+                self.go_away();
+                None
+            }
+            Err(error) => {
+                let why = self.note(error);
+                self.open_again(why)
+            }
+        }
+    }
+
+    /// The shard is elsewhere from now on, and so goes what waits for it.
+    fn go_away(&self) {
+        loop {
+            let waiting = self.inbox.go_away();
+            if waiting.is_empty() {
+                return;
+            }
+            self.shared.pass_on(self.id, waiting);
+        }
+    }
+
+    /// Waits until the shard is called here, and gets it; `None` if the node stops before.
+    fn come(&mut self) -> Option<Shard<Caller>> {
+        loop {
+            let fence = self.inbox.stay_away()?;
+            let claimed_at = Instant::now();
+            match self.claim_with(fence, claimed_at) {
+                Ok(shard) => return Some(shard),
+                Err(why) => {
+                    // If it is to be here all the same, the next beat calls it again.
+                    tracing::info!(shard = self.id.0, why, "a shard could not be taken");
+                    self.shared.shard_left(self.id);
+                    self.go_away();
+                }
+            }
+        }
+    }
+
+    /// Tells everybody that the shard is gone, and gets it back; `None` if the node stops before, or another one has it.
     fn open_again(&mut self, mut why: String) -> Option<Shard<Caller>> {
         let mut wait = BACKOFF.0;
         loop {
+            if self.shared.peers.has_links() && matches!(self.shared.place(self.id), Place::At(_)) {
+                self.shared.forget_shard(self.id);
+                self.go_away();
+                return None;
+            }
             self.shared.refuse_all(self.id, &why);
             if !self.inbox.stay_down(wait) {
                 return None;
@@ -120,23 +174,43 @@ impl Runner<'_> {
         }
     }
 
+    /// Claims the shard again if nobody else has it.
     fn claim(&mut self) -> Result<Shard<Caller>, String> {
-        let Shared { store, clock, config, .. } = self.shared;
         let claimed_at = Instant::now();
-        let roll = self.shared.beat().map_err(|error| self.note(error))?;
+        let (asking, roll) = self.shared.beat().map_err(|error| self.note(error))?;
         if !self.shared.counts(&roll) {
             return Err(taken_name(self.shared));
         }
-        let claim = claim_again(&**store, &self.shared.who, &roll, self.id);
-        let tenure = claim.map_err(|error| self.note(error))??;
+        let fence = self.fence_to_claim(asking, &roll)?;
+        self.claim_with(fence, claimed_at)
+    }
+
+    fn fence_to_claim(&self, asking: Asking, roll: &Roll) -> Result<Fence, String> {
+        let (shard, fence) = (self.id, roll.fence(self.id));
+        if let Some((by, until)) = held_by_another(roll, shard, &self.shared.who) {
+            self.shared.told_place(asking, shard, fence, Some(by));
+            return Err(format!("{shard} is owned by node {} until {until}", by.node));
+        }
+        Ok(fence)
+    }
+
+    fn claim_with(&mut self, fence: Fence, claimed_at: Instant) -> Result<Shard<Caller>, String> {
+        let Shared { store, clock, config, who, .. } = self.shared;
+        let claims = store.claim(who, &[(self.id, fence)]).map_err(|error| self.note(error))?;
+        let [Claim::Granted(tenure)] = claims[..] else {
+            return Err(format!("{} was claimed by another node at the same time", self.id));
+        };
         self.compare(tenure);
+        self.shared.check_level().map_err(|error| self.note(error))?;
         // What the shard was set aside for may have brought it to where other terms hold.
-        let config = shard_config(config, &store.terms(), self.id);
+        let terms = store.terms();
+        self.shared.assign_lane(self.id, &terms);
+        let config = shard_config(config, &terms, self.id);
         let shard = Shard::open(self.id, tenure, config, clock.now(), &**store);
         let shard = shard.map_err(|error| self.note(error))?;
-        self.shared.learn_queues(self.id).map_err(|error| self.note(error))?;
         self.fence = tenure.fence;
         self.shared.expect_shard(self.id);
+        self.shared.correct_place(self.id, tenure.fence, Some(&self.shared.who));
         self.inbox.come_up(shard.tenure(), claimed_at);
         Ok(shard)
     }

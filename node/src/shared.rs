@@ -1,32 +1,43 @@
 //! What the threads and the handles of a node share.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
-use punctual_core::store::{Hardship, Incarnation, Room, ShardId, Store, StoreError};
-use punctual_core::{Answer, Back, Clock, Command, Lease, Name, Request, view};
+use punctual_center::Planner;
+use punctual_core::store::{Hardship, Incarnation, Room, ShardId, Store, StoreError, Terms};
+use punctual_core::{Answer, Back, Clock, Command, Lease, Name, Request};
 use tokio::sync::SetOnce;
 
+use crate::acts::NotedActs;
 use crate::administrator::Administrator;
 use crate::archive::Archiving;
 use crate::beats::Closing;
 use crate::board::SharedBoard;
 use crate::caller::{Caller, Outcome};
+use crate::changes::KnownChanges;
 use crate::committer::Pipeline;
 use crate::config::NodeConfig;
 use crate::deletions::Deletions;
 use crate::error::Error;
 use crate::ids::Ids;
-use crate::inbox::Inbox;
+use crate::inbox::{Inbox, Next, Turned};
+use crate::level::Level;
 use crate::limits::Entrances;
 use crate::outgoing::Outgoing;
+use crate::ownership::Ownership;
 use crate::pace::Pace;
+use crate::peers::Peers;
+use crate::places::SharedPlaces;
 use crate::readers::Readers;
-use crate::routing::shard_of_key;
 use crate::stats::Meter;
+use crate::sweeps::SweepCare;
 use crate::sync::RwLock;
-use crate::sync::atomic::AtomicU64;
+use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::watch::Watchers;
+use punctual_core::shard_of_key;
+
+/// How many lanes there are at most: more are of no use to any store.
+const MOST_LANES: usize = 4;
 
 pub(crate) struct Shared {
     pub config: NodeConfig,
@@ -36,9 +47,15 @@ pub(crate) struct Shared {
     pub clock: Arc<dyn Clock>,
     /// By the shards' numbers.
     pub inboxes: Vec<Inbox>,
+    /// Which of them are to be here.
+    pub ownership: Ownership,
+    /// Where the shards are.
+    pub places: SharedPlaces,
     pub board: SharedBoard,
-    /// The lanes on which commits are made; a shard has one of them.
+    /// The lanes on which commits are made: as many as any store likes, since it may become another one.
     pub lanes: Vec<Pipeline>,
+    /// By the shards' numbers: the lane that a shard has.
+    assigned: Vec<AtomicUsize>,
     pub entrances: Entrances,
     pub readers: Readers,
     pub ids: Ids,
@@ -53,10 +70,19 @@ pub(crate) struct Shared {
     pub outgoing: Arc<Outgoing>,
     /// Rises whenever a topic is made, changed or deleted.
     pub topic_changes: AtomicU64,
-    /// The queues there are, if they do not come to be by being used.
+    /// Queues that are known to be there, if they do not come to be by being used. Others may be there, too.
     pub known_queues: RwLock<BTreeSet<Name>>,
     pub administrator: Administrator,
     pub deletions: Deletions,
+    /// What somebody did and is not in the store yet.
+    pub acts: NotedActs,
+    pub known_changes: KnownChanges,
+    /// Who sees to the sweeps, and when.
+    pub sweep_care: SweepCare,
+    /// Other nodes.
+    pub peers: Peers,
+    /// The level of what is stored.
+    pub level: Level,
     /// Why the node has stopped answering.
     poison: SetOnce<String>,
 }
@@ -68,32 +94,44 @@ impl Shared {
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
         inboxes: Vec<Inbox>,
+        planner: Planner,
+        level: Level,
     ) -> Shared {
-        let lanes = store.terms().lanes.clamp(1, inboxes.len());
-        Shared {
+        let (terms, shards) = (store.terms(), inboxes.len());
+        let shared = Shared {
+            ownership: Ownership::new(planner),
+            watchers: Watchers::new(who.number),
+            places: SharedPlaces::new(who.clone(), config.shards),
             who,
             store,
-            board: SharedBoard::new(),
-            lanes: (0..lanes).map(|_| Pipeline::default()).collect(),
+            board: SharedBoard::new(config.links.is_none()),
+            lanes: (0..shards.min(MOST_LANES)).map(|_| Pipeline::default()).collect(),
+            assigned: inboxes.iter().map(|_| AtomicUsize::new(0)).collect(),
             entrances: Entrances::new(),
             readers: Readers::new(config.reads),
             ids: Ids::new(),
             inboxes,
-            meter: Meter::new(clock.now()),
+            meter: Meter::new(clock.now(), config.series),
             pace: Pace::with_margin(),
             leaving: Pace::default(),
             closing: Closing::default(),
-            watchers: Watchers::new(),
             archiving: Archiving::default(),
             outgoing: Outgoing::new(config.answers_bytes),
             topic_changes: AtomicU64::new(0),
             known_queues: RwLock::default(),
             administrator: Administrator::default(),
             deletions: Deletions::default(),
+            acts: NotedActs::default(),
+            known_changes: KnownChanges::default(),
+            sweep_care: SweepCare::default(),
+            peers: Peers::new(config.links.clone()),
+            level,
             poison: SetOnce::new(),
             clock,
             config,
-        }
+        };
+        shared.shards().for_each(|(shard, _)| shared.assign_lane(shard, &terms));
+        shared
     }
 
     pub fn inbox(&self, shard: ShardId) -> &Inbox {
@@ -102,7 +140,13 @@ impl Shared {
 
     /// The lane on which a shard's commits are made.
     pub fn lane(&self, shard: ShardId) -> &Pipeline {
-        &self.lanes[usize::from(shard.0) % self.lanes.len()]
+        &self.lanes[self.assigned[usize::from(shard.0)].load(Ordering::Relaxed)]
+    }
+
+    /// Gives a shard its lane on these terms. If it had another one, what may still be there is of an older fence.
+    pub fn assign_lane(&self, shard: ShardId, terms: &Terms) {
+        let (number, lanes) = (usize::from(shard.0), terms.lanes.clamp(1, self.lanes.len()));
+        self.assigned[number].store(number % lanes, Ordering::Relaxed);
     }
 
     /// The shards and their inboxes.
@@ -180,23 +224,38 @@ impl Shared {
         Error::nothing_done(error.to_string())
     }
 
-    /// Notes which queues there are, if that matters.
-    pub fn learn_queues(&self, shard: ShardId) -> Result<(), StoreError> {
-        if !self.config.shard.create_on_use {
-            let queues = view::settings_of(&*self.store, shard)?.queues.into_keys();
-            self.known_queues.write().unwrap_or_else(PoisonError::into_inner).extend(queues);
-        }
-        Ok(())
-    }
-
     /// A request that has been read just now.
     pub fn request(&self, command: Command, reply: Caller) -> Request<Caller> {
         Request { command, reply, read_at: self.clock.ceiling() }
     }
 
+    /// Brings a request to its shard, wherever that is.
+    pub fn bring(&self, shard: ShardId, request: Request<Caller>) -> Result<Next, Error> {
+        self.inbox(shard).push(request).or_else(|Turned { requests, why }| match why {
+            Some(error) => Err(error),
+            None => {
+                self.pass_on(shard, requests);
+                Ok(Next::Runner)
+            }
+        })
+    }
+
+    /// Brings requests to their shard, wherever that is; those that it has no room for hear so.
+    pub fn bring_all(&self, shard: ShardId, requests: Vec<Request<Caller>>, is_bounded: bool) -> Next {
+        self.inbox(shard).push_all(requests, is_bounded).unwrap_or_else(|Turned { requests, why }| {
+            match why {
+                Some(error) => requests.into_iter().for_each(|request| self.answer(request.reply, Err(error.clone()))),
+                None => self.pass_on(shard, requests),
+            }
+            Next::Runner
+        })
+    }
+
     /// Tells a shard what the node itself has to tell.
     pub fn tell(&self, shard: ShardId, command: Command, caller: Caller) {
-        self.inbox(shard).tell(self.request(command, caller));
+        if let Some(errand) = self.inbox(shard).tell(self.request(command, caller)) {
+            self.pass_on(shard, vec![errand]);
+        }
     }
 
     /// Gives a caller its answer.
@@ -222,6 +281,11 @@ impl Shared {
                 };
                 self.tell(shard, Command::Forwarded { key, journey, refused }, Caller::Nobody);
             }
+            // Whoever stops is about to give the shard away.
+            Caller::Foreign(caller) if outcome == Err(Error::Stopping) => self.deny(caller.shard, vec![caller]),
+            Caller::Foreign(caller) => caller.answer(outcome),
+            Caller::Guest(guest) => guest.answer(outcome),
+            Caller::Drawer(queue) => self.drawn(&queue, outcome),
             Caller::Nobody => {}
         }
     }

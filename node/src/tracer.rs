@@ -68,7 +68,7 @@ impl Caller {
     pub fn span(&self) -> Option<&Span> {
         match self {
             Caller::One { span, .. } | Caller::Share { span, .. } | Caller::Consumer { span, .. } => span.as_deref(),
-            Caller::Forwarder(..) | Caller::Nobody => None,
+            Caller::Forwarder(..) | Caller::Drawer(_) | Caller::Foreign(_) | Caller::Guest(_) | Caller::Nobody => None,
         }
     }
 }

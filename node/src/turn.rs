@@ -19,6 +19,7 @@ use crate::board;
 use crate::caller::Caller;
 use crate::committer::Sent;
 use crate::config::NodeConfig;
+use crate::error::Error;
 use crate::inbox::{News, Next};
 use crate::runner::share_of;
 use crate::shared::Shared;
@@ -41,6 +42,8 @@ pub(crate) struct Plan {
     pub settled: u64,
     /// How many steps may be unsettled.
     pub in_flight: u64,
+    /// How many requests have to wait for a step to be taken while others are unsettled.
+    pub worthwhile: usize,
     /// How many requests a turn takes.
     pub step: usize,
     /// How many bytes they may have together, unless it is one.
@@ -56,6 +59,7 @@ impl Running {
             sent: 0,
             settled: 0,
             in_flight: config.in_flight as u64,
+            worthwhile: terms.worthwhile,
             step: config.step.min(share_of(terms.batch_changes)),
             step_bytes: terms.batch_bytes,
             recheck: config.recheck,
@@ -74,7 +78,11 @@ impl Running {
             shard.committed(news.settled);
             plan.settled = news.settled;
         }
-        let Stepped { output, at, hand_over_at } = step(shard, shared, requests)?;
+        let Stepped { output, at, hand_over_at } = step(shard, shared, requests).inspect_err(|error| {
+            // It failed as it read, so nothing of it has happened.
+            let error = Error::nothing_done(error.to_string());
+            shard.call_off().for_each(|caller| shared.answer(caller, Err(error.clone())));
+        })?;
         plan.wake = if output.wake <= shard.now() { Timestamp::ZERO } else { output.wake };
         let step = output.step;
         if plan.sent == plan.settled && says_nothing(&output) {
@@ -110,18 +118,22 @@ fn step(shard: &mut Shard<Caller>, shared: &Shared, requests: Vec<Request<Caller
     let mut over = Vec::new();
     let mut posted = board.lock();
     posted.waiting.set_room(shared.outgoing.left());
-    shard.serve(&mut posted.waiting, board::time(&**clock));
+    let time = board::time(&**clock);
+    shard.serve(&mut posted.waiting, time);
+    let after = posted.see_to_lending(shared, time);
     if !posted.waiting.is_empty() {
         // While this step was under way the board's thread may have passed over a consumer that waited
         // for this shard to look.
         over = posted.waiting.expire(board::time(&**clock));
     }
+    let draws = posted.waiting.draws(now);
     drop(posted);
+    shared.clear_up(after);
+    shared.draw(draws);
     let mut output = shard.finish();
     for (caller, reply) in &mut output.answers {
-        if let (Caller::Consumer { hold, .. }, Ok(Answer::Reserved(deliveries))) = (caller, reply) {
-            let bytes = deliveries.iter().map(|delivery| delivery.written() as u64).sum();
-            *hold = Some(shared.outgoing.hold(bytes));
+        if let Ok(Answer::Reserved(deliveries)) = reply {
+            shared.make_room(caller, deliveries);
         }
     }
     output.answers.extend(over.into_iter().map(|caller| (caller, Ok(Answer::Reserved(Vec::new())))));
@@ -176,7 +188,7 @@ impl Duty {
                 borrowed.fail(&error.to_string());
             }
             Err(_) => {
-                self.shared.poison(&format!("{:?} panicked because of a bug; see the log for its message", self.shard))
+                self.shared.poison(&format!("{} panicked because of a bug; see the log for its message", self.shard))
             }
         }
     }

@@ -41,7 +41,7 @@ async fn a_second_deletion_is_joined_and_spares_what_comes_after() {
         }
         // One of those who ask gives up. None of it is durable yet, and all of them have been heard.
         drop(deletions.pop());
-        let paused = handle.pause_topic(&orders).await;
+        let paused = handle.pause_topic(&orders, None).await;
         assert_eq!(paused, Err(Error::Refused(Refused::BeingDeleted(orders.clone()))));
         gate.open();
         let (second, first) = (deletions.pop().unwrap(), deletions.pop().unwrap());
@@ -64,7 +64,7 @@ async fn a_deletion_holds_up_no_other_settings() {
     });
     while handle.schedule(task("orders", "more")).await.is_ok() {}
     handle.put_queue(&name("other"), QueueSettings::default()).await.unwrap();
-    handle.pause_topic(&name("orders")).await.unwrap_err();
+    handle.pause_topic(&name("orders"), None).await.unwrap_err();
     assert!(!deleting.is_finished(), "it takes long, and nobody waits for it");
     let put = handle.put_topic(&name("orders"), TopicSettings::default()).await;
     assert_eq!(put, Err(Error::Refused(Refused::BeingDeleted(name("orders")))));
@@ -81,7 +81,7 @@ async fn who_leaves_while_something_is_changed_leaves_nothing_half_done() {
         let of_topic = name(&topic);
         // It is in one shard only, and is to be paused in all.
         fill(&handle, &topic, 1).await;
-        let mut pause = Box::pin(handle.pause_topic(&of_topic));
+        let mut pause = Box::pin(handle.pause_topic(&of_topic, None));
         for _ in 0..round / 4 {
             if pause.as_mut().poll(&mut context).is_ready() {
                 break;

@@ -65,7 +65,7 @@ async fn a_page_of_many_shards_is_no_longer_than_one_of_a_single_one() {
     for id in 0..24 {
         handle.schedule(Task { body: vec![b'x'; 600_000].into(), ..task("long", &id.to_string()) }).await.unwrap();
     }
-    let listing = Listing::Live { topic: None, state: None, wakes: TimeRange::ALL };
+    let listing = Listing::Live { topic: None, state: None, wakes: TimeRange::ALL, latest_first: false };
     let (mut seen, mut cursor) = (Vec::new(), None);
     loop {
         let page = handle.list(listing.clone(), cursor, 100, Bodies::With).await.unwrap();

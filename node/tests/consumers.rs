@@ -96,7 +96,7 @@ async fn what_has_arrived_at_a_dropped_consumer_goes_back() {
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
         assert!(reserve.as_mut().poll(&mut context).is_pending());
         handle.schedule(task("orders", "7")).await.unwrap();
-        eventually("it is handed over", async || handle.stats().lateness_micros.count == 1).await;
+        eventually("it is handed over", async || handle.stats().lateness_buckets.count == 1).await;
     }
     assert_eq!(next(&handle, "orders").await.attempt, 2);
 }
@@ -170,9 +170,9 @@ async fn a_pause_that_is_over_is_refused_whichever_way_it_comes() {
     is_refused("paused_until", handle.put_queue(&orders, over.clone()).await);
     handle.put_queue(&orders, QueueSettings::default()).await.unwrap();
     let again = over.clone();
-    let amended = handle.amend_queue(&orders, move |_| Ok::<_, ()>(again)).await;
+    let amended = handle.amend_queue(&orders, move |_| Ok::<_, ()>(again.clone())).await;
     is_refused("paused_until", amended.map(|settings| settings.unwrap()));
-    is_refused("until", handle.pause_queue(&orders, over.paused_until).await);
+    is_refused("until", handle.pause_queue(&orders, over.paused_until, None).await);
 
     // Something else is changed while a pause that was said before runs out.
     let soon = paused(handle.after(Millis(20)));

@@ -76,7 +76,7 @@ async fn without_room_topics_and_queues_are_changed_and_deleted_but_not_made() {
     // To keep finished tasks for less time is one way to make room.
     assert_eq!(handle.put_topic(&name("old"), topic.clone()).await, Ok(topic));
     handle.put_queue(&name("old"), QueueSettings::default()).await.unwrap();
-    handle.pause_queue(&name("old"), None).await.unwrap();
+    handle.pause_queue(&name("old"), None, None).await.unwrap();
     handle.resume_queue(&name("old")).await.unwrap();
     handle.delete_queue(&name("old"), false).await.unwrap();
     handle.delete_topic(&name("old"), false).await.unwrap();

@@ -61,7 +61,7 @@ async fn nothing_is_delivered_before_it_is_due() {
         let delivery = next(&handle, "orders").await;
         assert!(handle.now() >= delivery.due && delivery.fired_at >= delivery.due);
     }
-    eventually("all are measured", async || handle.stats().lateness_micros.count == 200).await;
+    eventually("all are measured", async || handle.stats().lateness_buckets.count == 200).await;
 }
 
 #[tokio::test]

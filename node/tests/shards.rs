@@ -8,9 +8,12 @@ use std::collections::BTreeSet;
 
 use punctual_core::store::{Bodies, Table};
 use punctual_core::view::{Kept, Listing, LiveState};
-use punctual_core::{Binding, Ending, Millis, Name, QueueSettings, Refused, Standing, TimeRange, TopicSettings, Unit};
+use punctual_core::{
+    Binding, Ending, Millis, Name, QueueSettings, Refused, Scope, Sieve, Standing, TimeRange, Timestamp, TopicSettings,
+    Unit,
+};
 use punctual_node::{Error, Handle, shard_of};
-use stage::{PATIENCE, Stage, eventually, finish, is_dry, name, next, task, wait_for};
+use stage::{PATIENCE, Stage, config, eventually, finish, is_dry, name, next, task, wait_for};
 
 /// All ids of a list, read in small pages, with the cursor passed on as text.
 async fn all_ids(handle: &Handle, listing: &Listing, limit: usize) -> Vec<String> {
@@ -40,17 +43,30 @@ async fn lists_are_in_order_across_shards() {
 
     expected.sort();
     let expected: Vec<String> = expected.into_iter().map(|(_, id)| id).collect();
+    let backward: Vec<String> = expected.iter().rev().cloned().collect();
     for (state, limit) in [(None, 7), (None, 100), (Some(LiveState::Scheduled), 7), (Some(LiveState::Scheduled), 1)] {
-        let listing = Listing::Live { topic: Some(name("orders")), state, wakes: TimeRange::ALL };
-        assert_eq!(all_ids(&handle, &listing, limit).await, expected);
+        for latest_first in [false, true] {
+            let listing = Listing::Live { topic: Some(name("orders")), state, wakes: TimeRange::ALL, latest_first };
+            let expected = if latest_first { &backward } else { &expected };
+            assert_eq!(all_ids(&handle, &listing, limit).await, *expected);
+        }
     }
-    let leased = Listing::Live { topic: None, state: Some(LiveState::Leased), wakes: TimeRange::ALL };
+    let middle = handle.get(&name("orders"), &name(&expected[30])).await.unwrap().unwrap().due;
+    let wakes = TimeRange { from: middle, until: Timestamp::NEVER };
+    let later = Listing::Live { topic: None, state: None, wakes, latest_first: true };
+    assert_eq!(all_ids(&handle, &later, 7).await, backward[..30]);
+    let wakes = TimeRange { from: Timestamp::ZERO, until: middle };
+    let sooner = Listing::Live { topic: None, state: None, wakes, latest_first: true };
+    assert_eq!(all_ids(&handle, &sooner, 7).await, backward[30..]);
+    let leased =
+        Listing::Live { topic: None, state: Some(LiveState::Leased), wakes: TimeRange::ALL, latest_first: false };
     assert!(all_ids(&handle, &leased, 7).await.is_empty());
 }
 
 #[tokio::test]
 async fn a_list_that_fits_little_is_in_order_all_the_same() {
-    let Stage { handle, node: _node, .. } = Stage::new(2);
+    let stage = Stage::new(2);
+    let handle = stage.handle.clone();
     // Their leases end among the due times of thousands of others, more than one look at a shard
     // shows. All of those are in one shard, so that the other one shows more at a look.
     let mut expected: Vec<(u64, String)> = (0..8).map(|n| (30 + n * 41 % 90, format!("held{n}"))).collect();
@@ -65,9 +81,32 @@ async fn a_list_that_fits_little_is_in_order_all_the_same() {
     assert!(handle.schedule_many(others.collect()).await.iter().all(Result::is_ok));
     expected.sort();
     let expected: Vec<String> = expected.into_iter().map(|(_, id)| id).collect();
-    let listing = Listing::Live { topic: None, state: Some(LiveState::Leased), wakes: TimeRange::ALL };
+    let backward: Vec<String> = expected.iter().rev().cloned().collect();
+    let leased = |topic, latest_first| Listing::Live {
+        topic,
+        state: Some(LiveState::Leased),
+        wakes: TimeRange::ALL,
+        latest_first,
+    };
     for limit in [1, 3, 100] {
-        assert_eq!(all_ids(&handle, &listing, limit).await, expected);
+        for topic in [None, Some(name("orders"))] {
+            assert_eq!(all_ids(&handle, &leased(topic.clone(), false), limit).await, expected);
+            assert_eq!(all_ids(&handle, &leased(topic, true), limit).await, backward);
+        }
+        assert!(all_ids(&handle, &leased(Some(name("others")), false), limit).await.is_empty());
+    }
+    // The shards know what they have handed out: the thousands in between are not looked at.
+    let page = handle.list(leased(None, false), None, 100, Bodies::Without).await.unwrap();
+    assert_eq!((page.tasks.len(), page.looked_at), (8, 8));
+    let counted = handle.count(&Scope::ALL, leased(None, false), Sieve::ALL, 5).await.unwrap();
+    assert_eq!((counted.count, counted.is_more), (5, true));
+    // After a restart they do not, and it is searched for.
+    let stage = stage.restart(config(2));
+    let page = stage.handle.list(leased(None, false), None, 100, Bodies::Without).await.unwrap();
+    assert!(page.looked_at > 1_000, "{}", page.looked_at);
+    for limit in [1, 3, 100] {
+        assert_eq!(all_ids(&stage.handle, &leased(None, false), limit).await, expected);
+        assert_eq!(all_ids(&stage.handle, &leased(None, true), limit).await, backward);
     }
 }
 
@@ -133,7 +172,7 @@ async fn a_dead_letter_waits_while_the_topic_that_takes_it_is_paused() {
     let to_graveyard = QueueSettings { dead_letter: Some(name("graveyard")), ..QueueSettings::default() };
     handle.put_queue(&name("orders"), to_graveyard).await.unwrap();
     handle.put_topic(&name("graveyard"), TopicSettings::default()).await.unwrap();
-    handle.pause_topic(&name("graveyard")).await.unwrap();
+    handle.pause_topic(&name("graveyard"), None).await.unwrap();
     handle.schedule(task("orders", "7")).await.unwrap();
     let delivery = next(&handle, "orders").await;
     handle.reject(delivery.lease, None).await.unwrap();
@@ -184,9 +223,9 @@ async fn dead_letters_go_on_to_another_topic_in_another_shard() {
 async fn pausing_a_topic_holds_in_shards_that_have_not_seen_it() {
     let Stage { handle, node: _node, .. } = Stage::new(4);
     let orders = name("orders");
-    assert_eq!(handle.pause_topic(&orders).await, Err(Error::Refused(Refused::NoSuchTopic(orders.clone()))));
+    assert_eq!(handle.pause_topic(&orders, None).await, Err(Error::Refused(Refused::NoSuchTopic(orders.clone()))));
     handle.schedule(task("orders", "first")).await.unwrap();
-    assert!(handle.pause_topic(&orders).await.unwrap().paused);
+    assert!(handle.pause_topic(&orders, None).await.unwrap().paused);
     for number in 0..16 {
         let answer = handle.schedule(task("orders", &number.to_string())).await;
         assert_eq!(answer, Err(Error::Refused(Refused::TopicPaused(orders.clone()))));
@@ -202,7 +241,7 @@ async fn a_paused_queue_hands_nothing_out_until_it_is_resumed() {
     let Stage { handle, node: _node, .. } = Stage::new(4);
     let orders = name("orders");
     handle.put_queue(&orders, QueueSettings::default()).await.unwrap();
-    handle.pause_queue(&orders, None).await.unwrap();
+    handle.pause_queue(&orders, None, None).await.unwrap();
     for number in 0..8 {
         handle.schedule(task("orders", &number.to_string())).await.unwrap();
     }
@@ -217,7 +256,7 @@ async fn a_paused_queue_hands_nothing_out_until_it_is_resumed() {
     waiting.await.unwrap();
 
     let until = handle.now().plus(Millis(80));
-    handle.pause_queue(&orders, Some(until)).await.unwrap();
+    handle.pause_queue(&orders, Some(until), None).await.unwrap();
     next(&handle, "orders").await;
     assert!(handle.now() >= until);
 }
@@ -242,6 +281,34 @@ async fn settings_counts_and_forecasts_are_those_of_all_shards() {
     assert_eq!(waiting, [("even", 10), ("odd", 10)]);
     let forecast = handle.forecast(Unit::Hour, 4).await.unwrap();
     assert_eq!((forecast.len(), forecast.iter().map(|(_, count)| count).sum::<u64>()), (4, 20));
+}
+
+#[tokio::test]
+async fn a_forecast_begins_at_any_time_near_or_far() {
+    let Stage { handle, node: _node, .. } = Stage::new(3);
+    let hours = [0, 30, 31, 24 * 61, 24 * 400];
+    for (number, hour) in hours.into_iter().enumerate() {
+        handle.schedule(task("orders", &number.to_string()).after(Millis::from_mins(60 * hour + 1))).await.unwrap();
+    }
+    let due = async |from: Timestamp, unit, slots| {
+        let (slots, cut) = handle.forecast_within(&Scope::ALL, from, unit, slots).await.unwrap();
+        assert!(cut.is_none() && slots[0].0 <= from.max(handle.now()));
+        (slots.len(), slots.iter().map(|(_, count)| count).sum::<u64>())
+    };
+    let ahead = |hours: u64| handle.now().plus(Millis::from_mins(60 * hours));
+    // What the shards have at hand, and what is counted on request, are told alike; nothing is told of the past.
+    for (from, unit, slots, expected) in [
+        (ahead(30), Unit::Hour, 3, 2),
+        (ahead(24 * 61), Unit::Hour, 2, 1),
+        (ahead(30), Unit::Minute, 5, 1),
+        (ahead(24 * 400), Unit::Minute, 5, 1),
+        (ahead(24 * 400), Unit::Day, 2, 1),
+        (ahead(24 * 400), Unit::Week, 2, 1),
+        (Timestamp::ZERO, Unit::Month, 15, 5),
+        (Timestamp::ZERO, Unit::Hour, 40, 3),
+    ] {
+        assert_eq!(due(from, unit, slots).await, (slots, expected), "{from:?} {unit:?}");
+    }
 }
 
 #[tokio::test]

@@ -7,9 +7,18 @@ mod stage;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use punctual_core::{Back, Millis, Rate, Reason, Refused, Reserve, TopicSettings};
-use punctual_node::{Error, Happened};
+use punctual_core::{Back, Millis, Name, Rate, Reason, Refused, Reserve, Scope, Subject, TopicSettings};
+use punctual_node::{AllWork, Distribution, Error, Grain, Handle, Happened};
+use stage::nodes::Nodes;
 use stage::{Stage, eventually, finish, name, next, task, wait_for};
+
+async fn work(handle: &Handle) -> AllWork {
+    handle.work(&Scope::ALL, 99, None).await.unwrap()
+}
+
+async fn busiest(handle: &Handle) -> BTreeMap<Name, Happened> {
+    work(handle).await.topics
+}
 
 #[tokio::test]
 async fn what_happens_is_counted_by_topic() {
@@ -34,11 +43,11 @@ async fn what_happens_is_counted_by_topic() {
     let orders = Happened { scheduled: 3, fired: 3, leased: 3, released: 1, done: 1, dead, ..Happened::default() };
     let mail = Happened { scheduled: 1, cancelled: 1, ..Happened::default() };
     let expected = BTreeMap::from([(name("mail"), mail), (name("orders"), orders)]);
-    eventually("all is counted", async || handle.busiest(9, |_| true) == expected).await;
-    assert_eq!(handle.happened(&name("orders")).dead_of(Reason::Rejected), 1);
+    eventually("all is counted", async || busiest(&handle).await == expected).await;
+    assert_eq!(handle.happened(&name("orders")).await.dead_of(Reason::Rejected), 1);
 
     clock.step(3_600_001);
-    eventually("it fires again", async || handle.happened(&name("orders")).fired == 4).await;
+    eventually("it fires again", async || handle.happened(&name("orders")).await.fired == 4).await;
 }
 
 #[tokio::test]
@@ -51,8 +60,7 @@ async fn a_deleted_topic_is_not_counted_any_more() {
         handle.delete_topic(&topic, true).await.unwrap();
     }
     handle.schedule(task("orders", "7").after(Millis::from_hours(1))).await.unwrap();
-    eventually("only what is there is counted", async || handle.busiest(99, |_| true).into_keys().eq([name("orders")]))
-        .await;
+    eventually("only what is there is counted", async || busiest(&handle).await.into_keys().eq([name("orders")])).await;
     let stats = handle.stats();
     assert_eq!((stats.happened.scheduled, stats.present.scheduled), (401, 1));
 }
@@ -66,7 +74,7 @@ async fn refusals_are_counted_by_their_codes_each_once() {
     finish(&handle, lease.clone()).await;
     assert!(handle.acknowledge(lease.clone()).await.is_err());
     assert!(handle.acknowledge_many(vec![lease.clone(), lease]).await.iter().all(Result::is_err));
-    assert!(handle.pause_topic(&name("nowhere")).await.is_err());
+    assert!(handle.pause_topic(&name("nowhere"), None).await.is_err());
     assert!(handle.delete_queue(&name("nowhere"), false).await.is_err());
     handle.schedule(task("orders", "8")).await.unwrap();
     assert!(handle.delete_topic(&orders, false).await.is_err());
@@ -112,15 +120,16 @@ async fn buckets_hold_what_the_distributions_hold() {
         let delivery = next(&handle, "orders").await;
         finish(&handle, delivery.lease).await;
     }
-    eventually("all is measured", async || handle.stats().lateness_micros.count == 20).await;
-    let stats = handle.stats();
-    for (buckets, distribution) in [
-        (&stats.lateness_buckets, stats.lateness_micros),
-        (&stats.offered_buckets, stats.offered_micros),
-        (&stats.taken_buckets, stats.taken_micros),
-        (&stats.commit_time_buckets, stats.commit_micros),
-        (&stats.commit_changes_buckets, stats.commit_changes),
+    eventually("all is measured", async || handle.stats().lateness_buckets.count == 20).await;
+    let (stats, work) = (handle.stats(), work(&handle).await.work);
+    for (buckets, spread) in [
+        (&stats.lateness_buckets, work.lateness),
+        (&stats.offered_buckets, work.offered),
+        (&stats.taken_buckets, work.taken),
+        (&stats.commit_time_buckets, work.commit_time),
+        (&stats.commit_changes_buckets, work.commit_changes),
     ] {
+        let distribution = Distribution::of(&spread);
         assert_eq!(buckets.count, distribution.count);
         assert_eq!(buckets.bounds.len(), buckets.counts.len());
         assert!(buckets.counts.is_sorted() && buckets.counts.iter().all(|count| *count <= buckets.count));
@@ -132,10 +141,10 @@ async fn buckets_hold_what_the_distributions_hold() {
 async fn the_servers_part_of_the_lateness_is_told_apart_from_the_consumers() {
     let Stage { handle, clock, node: _node, .. } = Stage::new(1);
     handle.schedule(task("slow", "1").after(Millis(20))).await.unwrap();
-    eventually("it is offered", async || handle.stats().offered_micros.count == 1).await;
+    eventually("it is offered", async || handle.stats().offered_buckets.count == 1).await;
     let due = handle.get(&name("slow"), &name("1")).await.unwrap().unwrap().due;
     assert_eq!(handle.queue(&name("slow")).await.unwrap().unwrap().oldest, Some(due));
-    assert_eq!(handle.stats().taken_micros.count, 0, "nobody has come");
+    assert_eq!(handle.stats().taken_buckets.count, 0, "nobody has come");
 
     clock.step(600_000);
     let delivery = next(&handle, "slow").await;
@@ -143,13 +152,13 @@ async fn the_servers_part_of_the_lateness_is_told_apart_from_the_consumers() {
     handle.schedule(task("quick", "1")).await.unwrap();
     let delivery = next(&handle, "quick").await;
     finish(&handle, delivery.lease).await;
-    eventually("both are measured", async || handle.stats().taken_micros.count == 2).await;
+    eventually("both are measured", async || handle.stats().taken_buckets.count == 2).await;
 
-    let stats = handle.stats();
+    let work = work(&handle).await.work;
     let minutes = 599_000_000;
-    assert!(stats.lateness_micros.max > minutes && stats.taken_micros.max > minutes, "nobody was there: {stats:?}");
-    assert!(stats.offered_micros.max < minutes, "the server was not that slow: {stats:?}");
-    let timings = handle.timings(&["slow", "quick", "none"].map(name));
+    assert!(work.lateness.max() > minutes && work.taken.max() > minutes, "nobody was there: {work:?}");
+    assert!(work.offered.max() < minutes, "the server was not that slow: {work:?}");
+    let timings = handle.timings(["slow", "quick", "none"].map(name).into()).await;
     let counts = timings.iter().map(|timing| (timing.offered.count, timing.taken.count));
     assert_eq!(counts.collect::<Vec<_>>(), [(1, 1), (1, 1), (0, 0)]);
     assert!(timings[0].taken.sum > minutes && timings[0].offered.sum < minutes);
@@ -157,5 +166,53 @@ async fn the_servers_part_of_the_lateness_is_told_apart_from_the_consumers() {
     assert_eq!(handle.queue(&name("slow")).await.unwrap().unwrap().oldest, None);
 
     handle.delete_queue(&name("slow"), true).await.unwrap();
-    eventually("a queue that is gone is not kept", async || handle.timings(&[name("slow")])[0].taken.count == 0).await;
+    eventually("a queue that is gone is not kept", async || {
+        handle.timings(vec![name("slow")]).await[0].taken.count == 0
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_is_asked_tells_of_all_nodes_and_who_says_nothing_is_named() {
+    let nodes = Nodes::start(2).await;
+    for number in 0..2 {
+        nodes.schedule_at(number, "orders", 5).await;
+    }
+    let of = async |node: Option<&str>| {
+        let node = node.map(name);
+        nodes.handles[0].work(&Scope::ALL, 9, node.as_ref()).await
+    };
+    eventually("all is counted", async || of(None).await.unwrap().topics[&name("orders")].scheduled == 10).await;
+    let (all, first, second) = (of(None).await.unwrap(), of(Some("0")).await.unwrap(), of(Some("1")).await.unwrap());
+    assert_eq!((first.topics[&name("orders")].scheduled, second.topics[&name("orders")].scheduled), (5, 5));
+    assert_eq!(all.work.lateness.count(), first.work.lateness.count() + second.work.lateness.count());
+    assert!(all.work.lateness.count() > 0 && all.silent.is_empty(), "{all:?}");
+    assert_eq!(nodes.handles[1].happened(&name("orders")).await.scheduled, 10);
+    let timing = &nodes.handles[1].timings(vec![name("orders")]).await[0];
+    assert_eq!(timing.offered.count, 10);
+    assert!(matches!(of(Some("nobody")).await, Err(Error::Refused(Refused::Invalid { field: "node", .. }))));
+
+    let now = nodes.handles[1].now();
+    let (pulse, silent) = nodes.handles[1].pulse(vec![name("orders")]).await;
+    assert_eq!(
+        (pulse.topics[0].scheduled, pulse.happened.scheduled, silent),
+        (10, all.work.happened.scheduled, vec![])
+    );
+    assert!(pulse.lateness.count() > 0 && pulse.lateness.count() <= all.work.lateness.count());
+    let orders = Some(Subject::Topic(name("orders")));
+    let series = nodes.handles[0].series(orders, Grain::Minute, now.minus(Millis::from_mins(5)), 7).await.0;
+    assert_eq!(series.slots.iter().map(|slot| slot.scheduled).sum::<u64>(), 10);
+    assert!(series.known_since.is_some_and(|since| since <= now));
+    for handle in &nodes.handles {
+        handle.take_stock().await.unwrap();
+    }
+    let last = async |of| nodes.handles[0].series(of, Grain::TenSeconds, nodes.handles[0].now(), 1).await.0.slots;
+    let gauges = last(Some(Subject::Queue(name("orders")))).await[0].gauges.unwrap();
+    assert_eq!((gauges.ready, gauges.leased), (10, 0), "each node tells of its own shards");
+    assert_eq!(last(None).await[0].gauges.unwrap().ready, 10);
+
+    nodes.network.cut("0", "1");
+    eventually("it is not heard", async || of(None).await.unwrap().silent == [name("1")]).await;
+    assert_eq!(of(None).await.unwrap().topics[&name("orders")].scheduled, 5);
+    assert!(matches!(of(Some("1")).await, Err(Error::Unavailable { .. })));
 }

@@ -16,7 +16,7 @@ async fn words(watch: &mut Watch, count: usize) -> Vec<&'static str> {
     let mut words = Vec::new();
     while words.len() < count {
         match tokio::time::timeout(PATIENCE, watch.next()).await.expect("something is to be seen") {
-            Some(Watched::Events(events)) => words.extend(events.iter().map(|event| event.what.as_str())),
+            Some(Watched::Events(events)) => words.extend(events.events().iter().map(|event| event.what.as_str())),
             other => panic!("{other:?}"),
         }
     }
@@ -29,7 +29,7 @@ async fn a_watcher_sees_the_life_of_a_task() {
     let mut watch = handle.watch();
     handle.schedule(task("orders", "7").after(Millis(20)).key(name("ann"))).await.unwrap();
     let Some(Watched::Events(events)) = watch.next().await else { panic!("it was scheduled") };
-    let event = &events[0];
+    let event = &events.events()[0];
     assert!(matches!(event.what, What::Scheduled { due } if due > event.at));
     assert_eq!((event.task.topic(), event.task.id(), &event.key), ("orders", "7", &Some(name("ann"))));
     assert_eq!(words(&mut watch, 1).await, ["fired"], "also if nobody takes it and nothing is written");
@@ -76,7 +76,7 @@ async fn a_slow_watcher_is_told_how_much_it_missed() {
     node.stop();
     let mut seen = 0;
     while let Some(watched) = watch.next().await {
-        assert!(matches!(&watched, Watched::Events(events) if events.len() == 1), "{watched:?}");
+        assert!(matches!(&watched, Watched::Events(events) if events.events().len() == 1), "{watched:?}");
         seen += 1;
     }
     assert_eq!((missed, seen), (1_500 - 1_024, 1_024));
@@ -91,4 +91,34 @@ async fn watching_ends_with_the_node() {
     assert_eq!(words(&mut watch, 1).await, ["scheduled"]);
     assert_eq!(watch.next().await, None);
     assert_eq!(handle.watch().next().await, None);
+}
+
+#[tokio::test]
+async fn who_comes_back_sees_what_happened_in_between() {
+    let Stage { handle, node: _node, .. } = Stage::new(2);
+    let schedule = async |id: &str| {
+        handle.schedule(task("orders", id).after(Millis::from_hours(1))).await.unwrap();
+    };
+    let mut watch = handle.watch();
+    let start = watch.start();
+    schedule("1").await;
+    let Some(Watched::Events(seen)) = watch.next().await else { panic!("it was scheduled") };
+    drop(watch);
+    schedule("2").await;
+    schedule("3").await;
+    for (id, expected) in [(start, vec!["1", "2", "3"]), (seen.id(), vec!["2", "3"])] {
+        // As a door would pass it on.
+        let mut again = handle.watch_after(id.to_string().parse().unwrap());
+        let mut ids = Vec::new();
+        while ids.len() < expected.len() {
+            let Some(Watched::Events(round)) = again.next().await else { panic!("it was kept") };
+            ids.extend(round.events().iter().map(|event| event.task.id().to_owned()));
+        }
+        assert_eq!(ids, expected);
+        schedule("4").await;
+        let Some(Watched::Events(_)) = again.next().await else { panic!("it goes on") };
+        handle.cancel(&name("orders"), &name("4")).await.unwrap();
+    }
+    let mut elsewhere = handle.watch_after("1-1".parse().unwrap());
+    assert_eq!(elsewhere.next().await, Some(Watched::Missed(1)), "another node has told that");
 }

@@ -11,6 +11,7 @@ use crate::commands::{self, Connection, EXIT_CODES, Remote};
 use crate::config::{self, Overrides, Sources};
 use crate::failure::Failure;
 use crate::serve;
+use crate::shards::ShardsArgs;
 use crate::store::StoreCommand;
 use crate::token::TokenCommand;
 
@@ -28,7 +29,8 @@ struct Line {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Connection")]
 struct Reach {
-    /// The server's address; unix:PATH for a Unix socket.
+    /// The server's address; unix:PATH for a Unix socket. With commas between them, those of several nodes: the first that
+    /// can be reached is asked.
     #[arg(long, global = true, env = "PUNCTUAL_URL", default_value = "http://127.0.0.1:7400", hide_env_values = true)]
     url: String,
     /// The access token.
@@ -37,6 +39,9 @@ struct Reach {
     /// A PEM file with a certificate to trust, in addition to those this machine trusts.
     #[arg(long, global = true, env = "PUNCTUAL_CA", value_name = "FILE", hide_env_values = true)]
     ca: Option<PathBuf>,
+    /// Your name, under which the audit shows what you do, beside that of the token.
+    #[arg(long, global = true, env = "PUNCTUAL_PERSON", value_name = "NAME", hide_env_values = true)]
+    person: Option<String>,
     /// Print JSON, one object per line.
     #[arg(long, global = true, help_heading = "Output")]
     json: bool,
@@ -54,7 +59,7 @@ enum Command {
     /// Create, list and revoke tokens.
     #[command(subcommand)]
     Token(TokenCommand),
-    /// Check a store, show its contents, move it into another one, or bring its tables up to date. Needs no server.
+    /// Check a store, show its contents, move it into another one, or bring its tables up to date.
     #[command(subcommand)]
     Store(StoreCommand),
     /// Print a shell completion script.
@@ -62,6 +67,7 @@ enum Command {
         /// The shell.
         shell: Shell,
     },
+    Shards(ShardsArgs),
     #[command(flatten)]
     Remote(Remote),
 }
@@ -110,17 +116,25 @@ pub fn run() -> ExitCode {
         Command::Restore(args) => report(args.run(reach.json)),
         Command::Config(args) => report(show_config(args, reach.json)),
         Command::Token(command) => report(command.run(reach.json)),
-        Command::Store(command) => command.run(reach.json),
+        Command::Store(command) => command.run(&reach.connection()),
+        Command::Shards(args) => args.run(&reach.connection()),
         Command::Completions { shell } => report(print_completions(shell)),
-        Command::Remote(remote) => {
-            let Reach { url, token, ca, json } = reach;
-            let connection = Connection { url, token, ca, json };
-            let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-            match runtime {
-                Ok(runtime) => runtime.block_on(commands::run(remote, &connection)),
-                Err(error) => Failure::Failed(format!("cannot start threads: {error}")).report(),
-            }
-        }
+        Command::Remote(remote) => on_runtime(commands::run(remote, &reach.connection())),
+    }
+}
+
+/// Carries out what talks to a server.
+pub fn on_runtime(command: impl Future<Output = ExitCode>) -> ExitCode {
+    match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime.block_on(command),
+        Err(error) => Failure::Failed(format!("cannot start threads: {error}")).report(),
+    }
+}
+
+impl Reach {
+    fn connection(self) -> Connection {
+        let Reach { url, token, ca, person, json } = self;
+        Connection { url, token, ca, person, json }
     }
 }
 

@@ -1,5 +1,5 @@
-//! `punctual store`: works on a store without a server. Checking and showing never change anything, and the
-//! store may be damaged, or in use.
+//! `punctual store`: works on a store without a server, but for moving one that a server runs on. Checking and showing never
+//! change anything, and the store may be damaged, or in use.
 //!
 //! Exit codes: 0 if all is well, 1 if something is damaged, 2 if it was called wrongly or cannot be read at all.
 
@@ -10,6 +10,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use crate::cli::print;
+use crate::commands::Connection;
 use crate::config::{Config, of_server, of_store};
 use crate::failure::Failure;
 use crate::moving::MoveArgs;
@@ -61,7 +62,7 @@ pub struct WhichStore {
 impl WhichStore {
     /// The settings that say which store it is, and where. A directory that was named is taken for what the default
     /// settings would keep in one; a URL takes the place of the one in the server's settings, the others of which count.
-    fn settings(self) -> Result<Config, Failure> {
+    pub fn settings(self) -> Result<Config, Failure> {
         match self.store {
             Some(url) if url.contains("://") => of_store(self.config, url),
             Some(data) => Ok(Config { data: data.into(), ..Config::default() }),
@@ -72,7 +73,8 @@ impl WhichStore {
 
 impl StoreCommand {
     /// Does it, and says by the exit code how the store is.
-    pub fn run(self, json: bool) -> ExitCode {
+    pub fn run(self, connection: &Connection) -> ExitCode {
+        let json = connection.json;
         let outcome = match self {
             StoreCommand::Check { which } => which.settings().and_then(|config| chosen(&config)?.check(&config, json)),
             StoreCommand::Show { which, rows, topic, limit } => {
@@ -80,7 +82,7 @@ impl StoreCommand {
                 let listing = Listing { topic, limit };
                 which.settings().and_then(|config| chosen(&config)?.show(&config, &listing, json))
             }
-            StoreCommand::Move(args) => args.run(json).map(|()| true),
+            StoreCommand::Move(args) => return args.run(connection),
             StoreCommand::Migrate { which } => which.settings().and_then(|config| {
                 let done = chosen(&config)?.migrate(&config)?;
                 print(&if json { format!("{}\n", json!({ "done": done })) } else { format!("{done}\n") })?;

@@ -1,16 +1,20 @@
-//! `punctual token`: making, listing and revoking tokens. Works on the file; a running server notices.
+//! `punctual token`: making, listing and revoking tokens. Works on the file, or on the store if they are there; running
+//! servers notice.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::{Args, Subcommand};
+use punctual_node::SystemClock;
 use punctual_node::access::Role;
 use serde_json::json;
 
 use crate::cli::print;
 use crate::commands::note;
-use crate::config::of_server;
+use crate::config::{of_server, of_store};
 use crate::failure::Failure;
-use crate::tokens::{StoredToken, TokenError, TokenFile};
+use crate::moving::Place;
+use crate::tokens::{StoredToken, TokenEntry, TokenError, TokenFile, Tokens};
 
 /// What to do with tokens.
 #[derive(Debug, Subcommand)]
@@ -43,26 +47,38 @@ pub enum TokenCommand {
     },
 }
 
-/// Whose tokens: those of the file that the server's configuration names, unless told otherwise.
+/// Whose tokens: those that the server's configuration leads to, unless told otherwise.
 #[derive(Args, Debug)]
 pub struct Whose {
     /// The server's TOML file of settings; by default ./punctual.toml, if it exists.
     #[arg(long, env = "PUNCTUAL_CONFIG", value_name = "FILE", hide_env_values = true)]
     config: Option<PathBuf>,
-    /// The server's data directory, which contains tokens.toml.
+    /// The data directory of a server on the embedded store, which contains tokens.toml.
     #[arg(long, value_name = "DIR", conflicts_with = "tokens")]
     data: Option<PathBuf>,
+    /// The URL of the database that the servers share, which contains the tokens. A password is better given by
+    /// PUNCTUAL_STORE_PASSWORD than in the URL.
+    #[arg(long, value_name = "URL", conflicts_with_all = ["tokens", "data"])]
+    store: Option<String>,
     /// The token file, if it is elsewhere.
     #[arg(long, value_name = "FILE")]
     tokens: Option<PathBuf>,
 }
 
 impl Whose {
-    fn file(self) -> Result<TokenFile, Failure> {
+    fn tokens(self) -> Result<Tokens, Failure> {
         if let Some(file) = self.tokens {
-            return Ok(TokenFile::at(file));
+            return Ok(Tokens::of(TokenFile::at(file)));
         }
-        Ok(TokenFile::at(of_server(self.config, self.data)?.tokens()))
+        let config = match self.store {
+            Some(url) => of_store(self.config, url)?,
+            None => of_server(self.config, self.data)?,
+        };
+        if !config.has_tokens_in_store() {
+            return Ok(Tokens::of(TokenFile::at(config.tokens())));
+        }
+        let opened = Place::of(config.clone()).open_now(Arc::new(SystemClock))?;
+        Ok(Tokens::of(TokenEntry::of(opened.store, &config).map_err(failure)?))
     }
 }
 
@@ -77,20 +93,20 @@ impl TokenCommand {
                         "--name: give the token a name with visible characters, for the log".into(),
                     ));
                 }
-                let file = whose.file()?;
-                let secret = file.create(name, roles, topics).map_err(failure)?;
+                let tokens = whose.tokens()?;
+                let secret = tokens.create(name, roles, topics).map_err(failure)?;
                 if json {
                     return print(&format!("{}\n", json!({ "name": name, "secret": secret })));
                 }
                 note(format_args!(
                     "added token {name:?} to {}; this is its secret, which is not shown again:",
-                    file.path().display()
+                    tokens.place()
                 ));
                 print(&format!("{secret}\n"))
             }
             TokenCommand::List { whose } => {
-                let file = whose.file()?;
-                let entries = file.entries().map_err(failure)?;
+                let tokens = whose.tokens()?;
+                let entries = tokens.entries().map_err(failure)?;
                 if json {
                     let lines = entries
                         .unwrap_or_default()
@@ -101,14 +117,12 @@ impl TokenCommand {
                 }
                 match entries {
                     Some(entries) if !entries.is_empty() => print(&table(&entries)),
-                    Some(_) => {
-                        print(&format!("{} contains no tokens: every request is refused\n", file.path().display()))
-                    }
-                    None => print(&format!("{} does not exist: requests need no token\n", file.path().display())),
+                    Some(_) => print(&format!("{} contains no tokens: every request is refused\n", tokens.place())),
+                    None => print(&format!("there are no tokens in {}: requests need none\n", tokens.place())),
                 }
             }
             TokenCommand::Revoke { name, whose } => {
-                whose.file()?.revoke(&name).map_err(failure)?;
+                whose.tokens()?.revoke(&name).map_err(failure)?;
                 if json {
                     return print(&format!("{}\n", json!({ "name": name, "revoked": true })));
                 }
@@ -121,7 +135,7 @@ impl TokenCommand {
 fn failure(error: TokenError) -> Failure {
     match error {
         TokenError::Taken(_) | TokenError::Unknown(_) => Failure::Usage(error.to_string()),
-        TokenError::Content { .. } | TokenError::Io { .. } => Failure::Failed(error.to_string()),
+        _ => Failure::Failed(error.to_string()),
     }
 }
 

@@ -8,12 +8,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, chown};
 
 use serde_json::{Value, json};
-use stage::{ALMANAC, Ended, Server, punctual, run};
-
-fn command(server: &Server, arguments: &[&str]) -> Ended {
-    let url = format!("http://{}", server.address());
-    run(punctual().current_dir(server.directory()).args(["--url", &url]).args(arguments))
-}
+use stage::{ALMANAC, Server, command, punctual, run};
 
 fn schedule(server: &Server, numbers: std::ops::Range<u32>) {
     for number in numbers {
@@ -98,9 +93,9 @@ fn an_export_brings_settings_along_and_an_import_puts_them_where_there_are_none(
 
     let file = one.directory().join("all.jsonl");
     let file = file.to_str().unwrap();
-    let exported = command(&one, &["export", file]);
+    let exported = run(command(&one).args(["export", file]));
     assert_eq!(exported.code, Some(0), "{}", exported.stderr);
-    let imported = command(&other, &["import", file]);
+    let imported = run(command(&other).args(["import", file]));
     assert_eq!(imported.code, Some(0), "{}", imported.stderr);
     assert!(
         imported.stdout.contains("imported 3 tasks") && imported.stdout.contains("settings of"),
@@ -114,8 +109,8 @@ fn an_export_brings_settings_along_and_an_import_puts_them_where_there_are_none(
     assert_eq!(other.get("/v1/topics/kept").expect(200).json()["settings"]["owner"], "you");
     other.get("/v1/tasks/t/2").expect(200);
 
-    let again = command(&other, &["import", file]);
+    let again = run(command(&other).args(["import", file]));
     assert!(again.code == Some(0) && again.stdout.contains("imported 0 tasks, 3 already existed"), "{}", again.stdout);
-    let bare = command(&one, &["export", "--no-settings", "-"]);
+    let bare = run(command(&one).args(["export", "--no-settings", "-"]));
     assert_eq!(bare.stdout.lines().count(), 3, "{}", bare.stdout);
 }

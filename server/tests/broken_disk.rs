@@ -96,7 +96,7 @@ fn a_failed_sync_ends_the_process_and_a_restart_has_what_was_confirmed() {
     let answer = waiting.receive();
     assert!(answer.status == 503 || answer.json()["deliveries"] == json!([]), "{answer:?}");
     assert_eq!(server.wait().code(), Some(1));
-    assert!(server.output().contains("must be restarted"), "{}", server.output());
+    server.says("must be restarted");
 
     fs::remove_file(&broken).unwrap();
     server.start_again();

@@ -5,24 +5,9 @@
 mod stage;
 
 use std::fs;
-use std::process::Command;
 
 use serde_json::{Value, json};
-use stage::{Ended, Server, eventually, punctual, run};
-
-fn command(server: &Server) -> Command {
-    let mut command = punctual();
-    command.args(["--url", &format!("http://{}", server.address())]).current_dir(server.directory());
-    command
-}
-
-/// Runs a command that must end with this code.
-#[track_caller]
-fn ends(server: &Server, code: i32, arguments: &[&str]) -> Ended {
-    let ended = run(command(server).args(arguments));
-    assert_eq!(ended.code, Some(code), "{arguments:?}: {}{}", ended.stdout, ended.stderr);
-    ended
-}
+use stage::{Server, ends, eventually, punctual, run};
 
 #[track_caller]
 fn json_of(server: &Server, arguments: &[&str]) -> Value {
@@ -157,4 +142,65 @@ fn pictures_are_drawn_and_loads_are_measured() {
     assert!(bench.stdout.contains("p99"), "{}", bench.stdout);
     let script = ends(&server, 0, &["completions", "bash"]);
     assert!(script.stdout.contains("punctual"));
+}
+
+/// What somebody writes who wants the terminals of others to do something: clear the screen, set the title, forge a line.
+const HOSTILE: &str = "\u{1b}[2J\u{1b}]0;owned\u{7}\u{9b}31m\r\n2026-01-01 all is well";
+
+#[test]
+fn what_others_wrote_does_not_reach_the_terminal_as_control_characters() {
+    let server = Server::start();
+    server.send("PUT", "/v1/queues/es", &json!({ "retry": { "attempts": 1 } })).expect(200);
+    server.send("PUT", "/v1/topics/es", &json!({ "owner": HOSTILE })).expect(200);
+    for id in ["dead", "waits"] {
+        let headers = json!({ "h": "v" });
+        let task = json!({ "topic": "es", "id": id, "text": HOSTILE, "headers": headers });
+        server.post("/v1/tasks", &task).expect(201);
+    }
+    let taken = server.post("/v1/reserve", &json!({ "queues": ["es"], "wait": "10s" })).expect(200).json();
+    let dead = taken["deliveries"][0]["id"].as_str().unwrap();
+    let action = json!({ "do": "reject", "lease": taken["deliveries"][0]["lease"], "note": HOSTILE });
+    server.post("/v1/leases", &json!({ "actions": [action] })).expect(200);
+    for noun in ["queues", "topics"] {
+        server.post(&format!("/v1/{noun}/es/pause"), &json!({ "reason": HOSTILE })).expect(200);
+    }
+    let waits = if dead == "dead" { "waits" } else { "dead" };
+    let mut telling = 0;
+    for arguments in [
+        &["get", "es", dead][..],
+        &["timeline", "es", dead],
+        &["timeline", "es", waits],
+        &["dead"],
+        &["dead", "--bodies"],
+        &["dead", "groups"],
+        &["list", "--bodies"],
+        &["audit"],
+        &["topics"],
+        &["topics", "show", "es"],
+        &["queues"],
+        &["queues", "show", "es"],
+        &["queues", "line", "es"],
+        &["history"],
+        &["sweeps"],
+        &["find", dead],
+        &["consumers"],
+        &["forecast", "--top", "3"],
+        &["cancel", "es", dead],
+        &["sweep", "--topic", "es", "--do", "cancel", "--dry-run"],
+    ] {
+        let ended = run(stage::command(&server).args(arguments));
+        let told = ended.stdout + &ended.stderr;
+        let is_obeyed = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+        assert!(!told.contains(is_obeyed), "{arguments:?}: {told:?}");
+        // A body is shown with its own lines; all else stays on the line where it belongs.
+        let forged = told.lines().filter(|line| line.starts_with("2026-01-01 all")).count();
+        assert_eq!(forged, usize::from(arguments[0] == "get"), "{arguments:?}: {told:?}");
+        telling += usize::from(told.contains("\\u{1b}[2J"));
+    }
+    assert!(telling >= 8, "only {telling} commands show what was written");
+    let whole = json_of(&server, &["get", "es", dead]);
+    assert_eq!((&whole["text"], &whole["standing"]["note"]), (&json!(HOSTILE), &json!(HOSTILE)), "programs get all");
+    ends(&server, 0, &["queues", "resume", "es"]);
+    ends(&server, 0, &["work", "es", "--limit", "1", "--", "sh", "-c", "cat > body"]);
+    assert_eq!(fs::read_to_string(server.directory().join("body")).unwrap(), HOSTILE, "and so does who works on it");
 }

@@ -12,7 +12,7 @@ use std::process::Command;
 
 use punctual_engines::Postgres;
 use serde_json::{Value, json};
-use stage::{Ended, Server, punctual, run};
+use stage::{Ended, Server, eventually, punctual, run};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
@@ -26,18 +26,26 @@ fn deployed(file: &str) -> String {
 type Exported = BTreeMap<String, BTreeMap<String, BTreeSet<String>>>;
 
 /// What servers export that have an archive and a beanstalk door, have handed out, given up and refused something: one on
-/// the almanac, and one on a database.
+/// the almanac, and one of two on a database.
 fn exported() -> Exported {
     let database = Postgres::start();
     let mut all = Exported::new();
-    export("almanac", &mut all);
-    export(&database.url(), &mut all);
+    export(&served("almanac", "a"), &mut all);
+    let (first, second) = (served(&database.url(), "a"), served(&database.url(), "b"));
+    eventually("they know how far apart they are", || {
+        first.get("/metrics").expect(200).text().contains("punctual_link_round_trip_seconds{node=\"b\"}")
+    });
+    export(&first, &mut all);
+    drop(second);
     all
 }
 
-fn export(store: &str, all: &mut Exported) {
+fn served(store: &str, name: &str) -> Server {
     let doors = ["--archive-directory", "archive", "--beanstalk-listen", "127.0.0.1:0"];
-    let server = Server::start_with(&[&doors[..], &["--store", store]].concat());
+    Server::start_with(&[&doors[..], &["--store", store, "--node-name", name]].concat())
+}
+
+fn export(server: &Server, all: &mut Exported) {
     for what in ["acknowledge", "reject"] {
         server.post("/v1/tasks", &json!({ "topic": "t", "id": what })).expect(201);
         let taken = server.post("/v1/reserve", &json!({ "queues": ["t"], "wait": "5s" })).expect(200).json();

@@ -38,7 +38,7 @@ fn with_a_certificate_it_speaks_tls_and_a_renewed_one_counts_after_a_signal() {
     let directory = server.directory().to_owned();
     make_certificate(&directory);
     server.start_again();
-    assert!(server.output().contains("listening on https://"));
+    server.says("listening on https://");
     let first = directory.join("first.pem");
     fs::copy(directory.join("cert.pem"), &first).unwrap();
     assert!(is_trusted(&server, &first), "{}", server.output());

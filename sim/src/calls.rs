@@ -3,12 +3,13 @@
 use punctual_core::store::ShardId;
 use punctual_core::{Answer, Command, Ending, Refused, Reply, Ruling, ScheduleOutcome};
 
+use crate::auditor::Promise;
 use crate::clock::Moment;
 use crate::demand::{Demand, Purpose, What};
 use crate::node::SimulatedNode;
 use crate::record::Tag;
 use crate::say;
-use crate::world::{Event, World};
+use crate::world::{Event, SETTLES, World};
 
 /// How long a client waits for an answer.
 const PATIENCE: Moment = 30_000;
@@ -17,6 +18,7 @@ const PATIENCE: Moment = 30_000;
 pub(crate) struct Call {
     pub demand: Demand,
     node: usize,
+    sent_at: Moment,
     /// For a node's own requests: the node, and the life in which it asked.
     from: Option<(usize, u64)>,
 }
@@ -27,24 +29,54 @@ impl World {
         if self.draining && is_whim(&demand) {
             return;
         }
-        self.next_tag += 1;
-        let tag = self.next_tag;
         let any = self.rng.index(self.nodes.len());
         let node = match &demand.what {
+            // With links it does not matter whom one asks.
+            _ if self.profile.linked => from.map_or(any, |(node, _)| node),
             What::Command(shard, _) if self.draining || self.rng.percent(90) => self.who_has(*shard).unwrap_or(any),
             _ => any,
         };
+        let latency = if self.profile.exact { 0 } else { self.rng.below(30) };
+        self.send_to(node, latency, demand, from);
+    }
+
+    /// Sends several requests at once to some node.
+    pub(crate) fn send_together(&mut self, demands: Vec<Demand>) {
+        if self.draining {
+            return;
+        }
+        let (node, latency) = (self.rng.index(self.nodes.len()), self.rng.below(30));
+        let tags: Vec<Tag> = demands.into_iter().map(|demand| self.send_to(node, latency, demand, None)).collect();
+        self.auditor.together(&tags);
+    }
+
+    /// Sends a request to this node.
+    fn send_to(&mut self, node: usize, latency: Moment, demand: Demand, from: Option<(usize, u64)>) -> Tag {
+        self.next_tag += 1;
+        let tag = self.next_tag;
         let wait = match &demand.what {
             What::Reserve(_, wait) => wait.0,
-            What::Command(..) => 0,
+            What::Command(..) | What::Change(_) => 0,
         };
         say!(self.trace, "send {tag} to {node}: {:?}", demand.what);
-        let latency = if self.profile.exact { 0 } else { self.rng.below(30) };
-        self.calls.insert(tag, Call { demand, node, from });
+        self.calls.insert(tag, Call { demand, node, sent_at: self.moment, from });
         self.after(latency, Event::Arrive(tag));
         if wait < u64::MAX {
             self.after(wait + PATIENCE, Event::Timeout(tag));
         }
+        tag
+    }
+
+    /// Whoever asked has waited long enough.
+    pub(crate) fn time_out(&mut self, tag: Tag) {
+        let Some(call) = self.calls.get(&tag) else { return };
+        self.census.count("answers never seen");
+        let at_peace = self.draining && call.sent_at >= self.drains_since + SETTLES;
+        if self.profile.linked && at_peace {
+            let what = format!("request {tag} was never answered, though nothing goes wrong");
+            self.auditor.accuse(Promise::KeepsWorking, "", what);
+        }
+        self.answer(tag, None);
     }
 
     /// A node that has a shard, as far as it knows; there may be others that think so.
@@ -72,6 +104,10 @@ impl World {
             return self.after(10, Event::Answer(tag, None));
         }
         match &call.demand.what {
+            What::Command(shard, command) if self.profile.linked => {
+                let (index, shard, command) = (call.node, *shard, (**command).clone());
+                self.bring(index, shard, command, tag);
+            }
             What::Command(shard, command) => {
                 if !node.receive(*shard, (**command).clone(), tag, self.moment) {
                     self.census.count("requests to the wrong node");
@@ -79,6 +115,10 @@ impl World {
                 }
             }
             What::Reserve(reserve, wait) => node.reserve(reserve.clone(), *wait, tag, self.moment),
+            What::Change(wish) => {
+                let (index, wish) = (call.node, wish.clone());
+                self.change(index, wish, tag);
+            }
         }
     }
 
@@ -90,14 +130,22 @@ impl World {
         }
         let command = match &call.demand.what {
             What::Command(_, command) => Some(&**command),
-            What::Reserve(..) => None,
+            What::Reserve(..) | What::Change(_) => None,
         };
+        let is_change = matches!(call.demand.what, What::Change(_));
         if let Some(reply) = &reply {
             self.count_answer(reply);
             let waited_out = command.is_none() && matches!(reply, Ok(Answer::Reserved(none)) if none.is_empty());
-            if !waited_out {
+            // What is said of a change was looked at when it was said.
+            if !waited_out && !is_change {
                 self.auditor.seen(tag, command, reply);
             }
+        }
+        if let (Purpose::Draw(queue), Some((index, _))) = (&call.demand.purpose, call.from) {
+            self.drawn(index, queue, reply.as_ref());
+        }
+        if let (Purpose::Adopt(round), Some((index, _))) = (&call.demand.purpose, call.from) {
+            return self.adopt_answered(index, *round, reply);
         }
         let demands = match &call.demand.purpose {
             Purpose::Insists | Purpose::Client => self.workload.answered(&call.demand, reply.as_ref()),
@@ -110,7 +158,7 @@ impl World {
                 let noted = Command::Forwarded { key: key.clone(), journey: *journey, refused };
                 vec![Demand::command(Purpose::Note, *origin, noted)]
             }),
-            Purpose::Work(_) | Purpose::Note => Vec::new(),
+            Purpose::Work(_) | Purpose::Note | Purpose::Draw(_) | Purpose::Adopt(_) => Vec::new(),
         };
         self.demand(demands);
     }
@@ -144,11 +192,25 @@ impl World {
         });
     }
 
-    /// These requests will never be answered; whoever asked learns that, or not.
-    pub(crate) fn lose(&mut self, tags: Vec<Tag>) {
+    /// An answer leaves for whoever asked, and may get lost.
+    pub(crate) fn deliver(&mut self, tag: Tag, reply: Reply) {
+        // An administrator hears what comes to its node: it need not ask again who was asked.
+        let is_at_home = self.calls.get(&tag).is_some_and(|call| matches!(call.demand.purpose, Purpose::Adopt(_)));
+        if !is_at_home && self.rng.percent(self.profile.lost_answers) {
+            return self.census.count("answers lost");
+        }
+        let latency = if self.profile.exact { 0 } else { self.rng.below(30) };
+        self.after(latency, Event::Answer(tag, Some(reply)));
+    }
+
+    /// These requests will never be answered by this node; whoever asked learns that, or not.
+    pub(crate) fn lose(&mut self, index: usize, tags: Vec<Tag>) {
         for tag in tags {
+            if self.lose_foreign(index, tag) || self.answer_guest(index, tag, Vec::new()) {
+                continue;
+            }
             self.census.count("unknown outcomes");
-            if self.rng.percent(70) {
+            if self.rng.percent(70) || self.draining {
                 self.after(5, Event::Answer(tag, None));
             }
         }

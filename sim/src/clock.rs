@@ -2,7 +2,7 @@
 //! what clocks do.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 use punctual_core::{Clock, Timestamp};
 
@@ -17,10 +17,13 @@ pub fn right_time(moment: Moment) -> Timestamp {
     Timestamp::from_millis(EPOCH + moment)
 }
 
-/// The right clock, which is the store's: leases of nodes end by it, and fences follow it.
+/// The store's clock: leases of nodes end by it, and fences follow it. It is right, but where somebody sets it.
 #[derive(Clone, Debug, Default)]
 pub struct TrueClock {
     moment: Arc<AtomicU64>,
+    /// By how much it is ahead, and the most that it ever was.
+    ahead: Arc<AtomicI64>,
+    most_ahead: Arc<AtomicI64>,
     hidden: Arc<AtomicBool>,
 }
 
@@ -28,6 +31,17 @@ impl TrueClock {
     /// Lets the clock show this moment.
     pub fn set(&self, moment: Moment) {
         self.moment.store(moment, Ordering::Relaxed);
+    }
+
+    /// Sets it forward or back.
+    pub fn step(&self, by: i64) {
+        let ahead = self.ahead.fetch_add(by, Ordering::Relaxed) + by;
+        self.most_ahead.fetch_max(ahead, Ordering::Relaxed);
+    }
+
+    /// By how much it has to be set forward to be where it was latest.
+    pub fn behind_latest(&self) -> i64 {
+        self.most_ahead.load(Ordering::Relaxed) - self.ahead.load(Ordering::Relaxed)
     }
 
     /// Lets it show no time meanwhile; only to test the auditor.
@@ -44,7 +58,7 @@ impl Clock for TrueClock {
         if self.hidden.load(Ordering::Relaxed) {
             return Timestamp::ZERO;
         }
-        right_time(self.moment.load(Ordering::Relaxed))
+        right_time(self.moment.load(Ordering::Relaxed)).shifted(self.ahead.load(Ordering::Relaxed))
     }
 }
 

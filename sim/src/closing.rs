@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use punctual_core::store::{ShardId, Store};
-use punctual_core::{Answer, Board, Command, Reply, Request, Unit};
+use punctual_core::{Answer, Board, Command, Output, Request, Unit};
 
 use crate::auditor::{Books, Promise};
 use crate::record::{StepRecord, Tag};
 use crate::world::World;
 
-/// How many steps a shard gets to bring its books up to date: one for each day that the forecast
-/// counts by minute, and more.
-const ROUNDS: usize = 200;
+/// How many steps a shard gets at least to bring its books up to date: one for each day that the forecast
+/// counts by minute, and more; and at most, if there is much to forget.
+const ROUNDS: (usize, usize) = (200, 10_000);
 
 impl World {
     /// The books of all shards, and the auditor's last word.
@@ -35,17 +35,20 @@ impl World {
         }
         self.check_noticed();
         let drained = self.drained_at();
-        self.auditor.close(self.store.memory(), &books, drained);
+        self.auditor.close(self.store.memory(), &books, drained, self.profile.shards);
     }
 
     /// Asks a shard for its counts and its forecast.
     fn book(&mut self, index: usize, shard: ShardId) -> Option<Books> {
-        for _ in 0..ROUNDS {
-            self.last_step(index, shard, Vec::new())?;
+        for round in 0..ROUNDS.1 {
+            let has_more = self.last_step(index, shard, Vec::new())?.wake <= self.nodes[index].now(self.moment);
+            if round >= ROUNDS.0 && !has_more {
+                break;
+            }
         }
         let now = self.nodes[index].now(self.moment);
         let ask = |unit, slots| vec![Request { command: Command::Forecast { unit, slots }, reply: 0, read_at: now }];
-        let mut forecast = |unit, slots| match self.last_step(index, shard, ask(unit, slots))?.as_slice() {
+        let mut forecast = |unit, slots| match self.last_step(index, shard, ask(unit, slots))?.answers.as_slice() {
             [(_, Ok(Answer::Forecast(slots)))] => Some(slots.clone()),
             _ => None,
         };
@@ -55,7 +58,7 @@ impl World {
     }
 
     /// A step outside of the node, with nobody waiting, committed at once.
-    fn last_step(&mut self, index: usize, shard: ShardId, ask: Vec<Request<Tag>>) -> Option<Vec<(Tag, Reply)>> {
+    fn last_step(&mut self, index: usize, shard: ShardId, ask: Vec<Request<Tag>>) -> Option<Output<Tag>> {
         let now = self.nodes[index].now(self.moment);
         let truth = self.nodes[index].truth(self.moment);
         let seat = self.nodes[index].seat(shard)?;
@@ -67,6 +70,7 @@ impl World {
             step: output.step,
             now: seat.shard.now(),
             clock: now,
+            clock_width: self.profile.config.clock_width,
             truth,
             requests: Vec::new(),
             read_at: BTreeMap::new(),
@@ -76,10 +80,10 @@ impl World {
             late: seat.take_late(),
             batch: output.batch.clone(),
         };
-        let answers = self.store.commit(output.batch.into_iter().collect()).ok()?;
+        let answers = self.store.commit(output.batch.iter().cloned().collect()).ok()?;
         answers.into_iter().collect::<Result<Vec<()>, _>>().ok()?;
         seat.shard.committed(output.step);
         self.auditor.took_effect(&record);
-        Some(output.answers)
+        Some(output)
     }
 }

@@ -15,9 +15,10 @@ use crate::clock::Moment;
 use crate::demand::{Demand, Purpose, shard_of};
 use crate::node::Item;
 use crate::ownership::LEASE;
-use crate::record::Tag;
+use crate::record::{StepRecord, Tag};
 use crate::sabotage::tamper;
 use crate::say;
+use crate::store::Reach;
 use crate::world::{Event, World};
 
 /// How late an attempt may arrive that was given up for lost.
@@ -70,6 +71,16 @@ impl Commit {
         let fences: Vec<_> = self.items.iter().filter(|item| item.record.shard == shard).collect();
         self.abandoned.extend(fences.iter().map(|item| (shard, item.record.fence)));
         lost
+    }
+
+    /// The store has lost what a shard committed after this: another attempt may take effect once more. Gives the steps.
+    pub fn lose(&mut self, shard: ShardId, after: u64) -> Vec<&StepRecord> {
+        let is_lost = |item: &Item| {
+            let serial = item.record.batch.as_ref().map(|batch| batch.serial);
+            item.record.shard == shard && serial.is_some_and(|serial| serial > after)
+        };
+        let lost = self.effective.extract_if(.., |place| is_lost(&self.items[*place]));
+        lost.map(|place| &self.items[place].record).collect()
     }
 
     fn is_abandoned(&self, item: &Item) -> bool {
@@ -174,7 +185,7 @@ impl World {
         let before: BTreeMap<ShardId, Tenure> =
             shards.map(|shard| (shard, self.store.memory().tenure(shard))).collect();
         self.take_fate();
-        let said = self.store.commit(batches);
+        let said = self.reached(commit.node).commit(batches);
         let took_effect = self.note_effects(&mut commit, &before);
         let is_late = commit.is_over && parts > 0;
         match &said {
@@ -191,6 +202,12 @@ impl World {
             }),
             Ok(_) => {}
         }
+        let said = match said {
+            Err(_) if self.sabotage == Some(Sabotage::DoneUnreached) && self.reach(commit.node) == Reach::None => {
+                Ok(vec![Ok(()); parts])
+            }
+            said => said,
+        };
         if is_heard {
             commit.said = Some(self.as_told(&commit, said));
         }
@@ -258,6 +275,7 @@ impl World {
             record.changes()
         );
         self.auditor.took_effect(record);
+        self.wrote_at_level(record.node, record.shard);
         self.check_exact(item);
     }
 
@@ -310,7 +328,7 @@ impl World {
                     self.release(index, item);
                 }
                 answer => {
-                    self.lose(item.record.answers.keys().copied().collect());
+                    self.lose(index, item.record.answers.keys().copied().collect());
                     if let Err(why) = answer {
                         self.check_refusal(item, &why, commit.effective.contains(&place));
                         failed.entry(shard).or_insert(why);
@@ -342,12 +360,10 @@ impl World {
     /// Lets answers and dead letters out.
     fn release(&mut self, index: usize, item: &Item) {
         for (tag, reply) in &item.record.answers {
-            if self.rng.percent(self.profile.lost_answers) {
-                self.census.count("answers lost");
-                continue;
+            let deliveries = item.record.deliveries().filter(|(to, _)| to == tag).map(|(_, delivery)| delivery.clone());
+            if !self.answer_foreign(index, *tag, reply) && !self.answer_guest(index, *tag, deliveries.collect()) {
+                self.give(*tag, reply.clone());
             }
-            let latency = if self.profile.exact { 0 } else { self.rng.below(30) };
-            self.after(latency, Event::Answer(*tag, Some(reply.clone())));
         }
         for forward in &item.forwards {
             let shard = shard_of(&forward.task.topic, &forward.id, self.profile.shards);

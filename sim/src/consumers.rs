@@ -23,6 +23,8 @@ pub struct Consumers {
     patience: Moment,
     /// How long those wait who do nothing else.
     forever: Millis,
+    /// Whether it does not matter in the end where one waits.
+    linked: bool,
     /// From now on everybody works well.
     good: bool,
 }
@@ -46,12 +48,15 @@ impl Consumers {
             (false, 1) => Millis::from_hours(1),
             (false, _) => Millis::from_mins(5),
         };
-        Consumers { rng, shards: profile.shards, queues, patience, forever, good: false }
+        Consumers { linked: profile.linked, rng, shards: profile.shards, queues, patience, forever, good: false }
     }
 
     /// From now on they take everything and acknowledge it.
     pub fn behave(&mut self) {
         self.good = true;
+        if self.linked {
+            self.forever = Millis(u64::MAX);
+        }
     }
 
     /// All ask for the first time.

@@ -1,7 +1,7 @@
 //! What somebody wants from the delay center, and why.
 
 use punctual_core::store::{Key, ShardId};
-use punctual_core::{Command, Millis, Reserve};
+use punctual_core::{Adjustment, Command, Millis, Name, QueueSettings, Reserve, Subject, Timestamp, TopicSettings};
 
 use crate::clock::Moment;
 
@@ -40,6 +40,10 @@ pub enum Purpose {
     },
     /// A node that says how that went.
     Note,
+    /// A node that draws tokens for a queue.
+    Draw(Name),
+    /// A node's administrator, in this round of questions to all shards.
+    Adopt(u64),
 }
 
 /// What is wanted.
@@ -49,12 +53,74 @@ pub enum What {
     Command(ShardId, Box<Command>),
     /// Deliveries, waiting so long.
     Reserve(Reserve, Millis),
+    /// Other settings, in all shards.
+    Change(Wish),
+}
+
+/// How somebody wants settings to be.
+#[derive(Clone, Debug)]
+pub enum Wish {
+    /// As a whole.
+    Put(Adjustment),
+    /// A topic that is there is paused, or not any more.
+    PauseTopic {
+        /// Which one.
+        name: Name,
+        /// Whether it is paused.
+        paused: bool,
+    },
+    /// A queue that is there is paused, or not any more.
+    PauseQueue {
+        /// Which one.
+        name: Name,
+        /// Until when.
+        until: Option<Timestamp>,
+    },
+    /// It is to go.
+    Delete {
+        /// The topic or queue.
+        subject: Subject,
+        /// Also with all that it holds.
+        force: bool,
+    },
+}
+
+impl Wish {
+    /// The topic or queue that it is about.
+    pub fn subject(&self) -> Subject {
+        match self {
+            Wish::Put(adjustment) => adjustment.subject(),
+            Wish::PauseTopic { name, .. } => Subject::Topic(name.clone()),
+            Wish::PauseQueue { name, .. } => Subject::Queue(name.clone()),
+            Wish::Delete { subject, .. } => subject.clone(),
+        }
+    }
+
+    /// What it makes of settings as they were, if that is what it does.
+    pub fn amended(&self, as_it_was: &Adjustment) -> Option<Adjustment> {
+        match (self, as_it_was) {
+            (Wish::PauseTopic { name, paused }, Adjustment::PutTopic { settings, .. }) => {
+                let settings = TopicSettings { paused: *paused, ..(**settings).clone() };
+                Some(Adjustment::PutTopic { name: name.clone(), settings: Box::new(settings) })
+            }
+            (Wish::PauseQueue { name, until }, Adjustment::PutQueue { settings, .. }) => {
+                let settings = QueueSettings { paused_until: *until, ..(**settings).clone() };
+                Some(Adjustment::PutQueue { name: name.clone(), settings: Box::new(settings) })
+            }
+            _ => None,
+        }
+    }
 }
 
 impl Demand {
     /// A command, sent at once.
     pub fn command(purpose: Purpose, shard: ShardId, command: Command) -> Demand {
         Demand { purpose, what: What::Command(shard, Box::new(command)), after: 0, tries: 0 }
+    }
+
+    /// Other settings, at once.
+    pub fn change(purpose: Purpose, wish: Wish) -> Demand {
+        Demand { purpose, what: What::Change(wish), after: 0, tries: 0 }
     }
 
     /// The same, so much later.

@@ -22,6 +22,7 @@ impl World {
         self.is_behind = true;
         self.store.memory().hold();
         self.auditor.hold();
+        self.held_levels = self.levels.clone();
         let behind = self.rng.magnitude(1, BEHIND);
         say!(self.trace, "* the store's copy falls behind, and takes over in {behind} ms");
         self.after(behind, Event::FailOver);
@@ -48,15 +49,22 @@ impl World {
         // Some keep who owns what elsewhere than the rows, and it does not go back.
         let with_owners = self.rng.percent(50);
         match with_owners {
-            true => self.store.memory().fail_over(),
+            true => {
+                self.levels = self.held_levels.clone();
+                self.store.memory().fail_over();
+            }
             false => self.store.memory().crash(),
         }
         self.failovers += 1;
+        self.auditor.doubt_changes();
         self.census.count("failovers");
         say!(self.trace, "* the store goes back to an older state, with its owners: {with_owners}");
         for ((shard, before), (_, after)) in before.into_iter().zip(tenures(self)) {
             if after.serial < before.serial {
                 self.lose_commits(shard, before, after);
+            } else if after.fence < before.fence {
+                // Whoever had it before has it again, with all that it knows.
+                self.auditor.go_back(shard);
             }
         }
     }
@@ -66,6 +74,9 @@ impl World {
         say!(self.trace, "* shard {} has lost its commits after {} of {}", shard.0, after.serial, before.serial);
         self.census.add("commits lost by failovers", before.serial - after.serial);
         self.auditor.go_back(shard);
+        for commit in self.commits.values_mut() {
+            commit.lose(shard, after.serial).into_iter().for_each(|record| self.auditor.take_back(record));
+        }
         for node in self.nodes.iter_mut().filter(|node| node.up) {
             let (index, life) = (node.index, node.life);
             let owns = node.seat(shard).is_some_and(|seat| [before.fence, after.fence].contains(&seat.fence));

@@ -90,7 +90,25 @@ impl World {
                 self.next_course = *self.rng.pick(&[Course::AnswerLost, Course::Overtaken, Course::GivenUp]);
             }
             Fault::FailOver => self.fall_behind(index),
+            Fault::BreakLink => self.break_some_link(),
+            Fault::CutWay => {
+                let (other, is_one_way) = (self.another(index), self.rng.percent(50));
+                self.cut_way(index, other, is_one_way);
+            }
+            Fault::SlowWay => {
+                let other = self.another(index);
+                self.slow_way(index, other);
+            }
+            Fault::CutOff => self.cut_off(index),
+            Fault::StoreClock => self.set_store_clock(),
+            Fault::Leave => self.begin_to_leave(index),
+            Fault::Assign => self.assign(index),
         }
+    }
+
+    /// Any node but this one.
+    fn another(&mut self, index: usize) -> usize {
+        (index + 1 + self.rng.index(self.nodes.len() - 1)) % self.nodes.len()
     }
 
     /// A node does nothing for so long.
@@ -202,7 +220,7 @@ impl World {
         let (shard, fence) = *self.rng.pick(&owned);
         let others = self.nodes[index].membership.others();
         let to = if others.is_empty() || self.rng.percent(50) { None } else { Some(self.rng.pick(&others)) };
-        if self.store.release(shard, fence, to).is_ok() {
+        if self.reached(index).release(shard, fence, to).is_ok() {
             self.census.count(if to.is_some() { "shards handed on" } else { "shards given back" });
             self.drop_shard(index, shard, None);
         }
@@ -225,7 +243,8 @@ impl World {
                 self.commits.remove(&number);
             }
         }
-        self.lose(lost);
+        self.end_links(index);
+        self.lose(index, lost);
         let pause = self.rng.magnitude(10, 2 * MINUTE);
         self.after(pause, Event::Start(index));
     }

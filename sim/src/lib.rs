@@ -9,8 +9,10 @@
 //! from the seed.
 
 pub mod auditor;
+mod beats;
 mod calls;
 pub mod census;
+mod changes;
 pub mod clock;
 mod closing;
 mod commits;
@@ -18,14 +20,21 @@ pub mod consumers;
 pub mod demand;
 mod failover;
 mod faults;
+mod hand_over;
+mod lending;
+mod levels;
+mod links;
 pub mod node;
 mod ownership;
+mod passing;
 pub mod profile;
+mod rates;
 pub mod record;
 mod sabotage;
 pub mod store;
 pub mod trace;
 pub mod weight;
+mod wishes;
 pub mod workload;
 pub mod world;
 

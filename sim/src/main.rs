@@ -1,6 +1,9 @@
 //! Runs seeds, shows how far it is, and says what went wrong and how to see it again.
 
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
@@ -42,6 +45,17 @@ struct Sum {
     census: Census,
 }
 
+impl Sum {
+    fn add(&mut self, outcome: &Outcome) {
+        self.seeds += 1;
+        self.years += outcome.length as f64 / YEAR;
+        self.census.join(&outcome.census);
+        if outcome.violation.is_some() {
+            self.broken.push(outcome.seed);
+        }
+    }
+}
+
 fn main() -> ExitCode {
     let args = Args::parse();
     keep_panics_quiet();
@@ -67,23 +81,36 @@ fn run_all(args: &Args) -> Sum {
     let began = Instant::now();
     let time_is_up = |limit: u64| began.elapsed() >= Duration::from_secs(60 * limit);
     let bar = progress_bar(args);
+    let (next, is_enough) = (AtomicU64::new(args.from), AtomicBool::new(false));
+    // A run is a world of its own: each core takes the next seed when it is through with one.
+    let one_after_the_other = |outcomes: mpsc::Sender<Outcome>| {
+        while !is_enough.load(Ordering::Relaxed) {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            let is_over = args.minutes.map_or(seed - args.from >= args.seeds, time_is_up);
+            if is_over || outcomes.send(run(seed, false, None)).is_err() {
+                return;
+            }
+        }
+    };
     let mut sum = Sum::default();
-    for seed in args.from.. {
-        let over = args.minutes.map_or(sum.seeds >= args.seeds, time_is_up);
-        if over || sum.broken.len() >= ENOUGH {
-            break;
+    thread::scope(|scope| {
+        let (outcomes, arrived) = mpsc::channel();
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+            let outcomes = outcomes.clone();
+            scope.spawn(|| one_after_the_other(outcomes));
         }
-        let outcome = run(seed, false, None);
-        sum.seeds += 1;
-        sum.years += outcome.length as f64 / YEAR;
-        sum.census.join(&outcome.census);
-        if outcome.violation.is_some() {
-            sum.broken.push(seed);
-            bar.suspend(|| report(&outcome));
+        drop(outcomes);
+        for outcome in arrived {
+            sum.add(&outcome);
+            if outcome.violation.is_some() {
+                bar.suspend(|| report(&outcome));
+            }
+            is_enough.fetch_or(sum.broken.len() >= ENOUGH, Ordering::Relaxed);
+            bar.inc(1);
+            bar.set_message(format!("{:.0} years", sum.years));
         }
-        bar.inc(1);
-        bar.set_message(format!("{:.0} years", sum.years));
-    }
+    });
+    sum.broken.sort_unstable();
     bar.finish_and_clear();
     let seconds = began.elapsed().as_secs_f64();
     println!(

@@ -26,10 +26,12 @@ pub enum Kind {
     Failover,
     /// All of it at once.
     Everything,
+    /// Three to five nodes with links, of which any takes any request; nodes come and go, and shards are handed over.
+    Center,
 }
 
 impl Kind {
-    const ALL: [Kind; 9] = [
+    const ALL: [Kind; 10] = [
         Kind::Calm,
         Kind::Crashes,
         Kind::SlowStore,
@@ -39,6 +41,7 @@ impl Kind {
         Kind::Contention,
         Kind::Failover,
         Kind::Everything,
+        Kind::Center,
     ];
 }
 
@@ -73,6 +76,20 @@ pub enum Fault {
     Repeat,
     /// The store goes back to an older state.
     FailOver,
+    /// A link breaks.
+    BreakLink,
+    /// Nothing gets from one node to another, and maybe not back.
+    CutWay,
+    /// What gets from one node to another takes long.
+    SlowWay,
+    /// A node does not reach the store, or is not reached by its answers.
+    CutOff,
+    /// The store's clock is set.
+    StoreClock,
+    /// A node stops as it should: it gives its shards to others.
+    Leave,
+    /// An operator drains a node or pins a shard.
+    Assign,
 }
 
 /// A run, as the seed wants it.
@@ -86,6 +103,14 @@ pub struct Profile {
     pub nodes: usize,
     /// Whether the first two of them have the same name.
     pub twins: bool,
+    /// Whether there are links, so that clients may ask any node.
+    pub linked: bool,
+    /// Whether nodes go by the plan; else everybody takes what is free, and lets go as it likes.
+    pub planned: bool,
+    /// Whether nodes are of several versions, and of others when they start anew.
+    pub mixed: bool,
+    /// Whether nodes go by the store's clock; else each goes by its own.
+    pub one_clock: bool,
     /// How long clients act and things go wrong.
     pub length: Moment,
     /// How many things clients do.
@@ -113,6 +138,9 @@ pub struct Profile {
     /// How each shard works.
     pub config: ShardConfig,
 }
+
+/// How far the store's clock may be ahead of what nodes know of it: as it is in servers that share a store.
+const CLOCK_WIDTH: Millis = Millis(1_000);
 
 const MINUTE: u64 = 60_000;
 const HOUR: u64 = 60 * MINUTE;
@@ -218,6 +246,38 @@ impl Profile {
                 profile.twins = profile.nodes == 2 && rng.percent(10);
                 profile.faults = (2 * some, all);
             }
+            Kind::Center => {
+                profile.nodes = rng.between(3, 5) as usize;
+                profile.shards = *rng.pick(&[3, 5, 8, 12]);
+                (profile.linked, profile.planned, profile.one_clock) = (true, true, true);
+                profile.length = rng.between(2 * MINUTE, 20 * MINUTE);
+                profile.longest_delay = 5 * MINUTE;
+                let links = [Fault::BreakLink, Fault::BreakLink, Fault::CutWay, Fault::CutWay, Fault::SlowWay];
+                let nodes = [Fault::Crash, Fault::Stall, Fault::Leave, Fault::Leave, Fault::Assign];
+                let others = [Fault::Slow, Fault::SlowReads, Fault::FailedCommit, Fault::Repeat, Fault::Cut];
+                let clocks = [Fault::ClockBack, Fault::ClockForward];
+                let ways = [Fault::CutOff, Fault::CutOff];
+                profile.faults = (4 * some, [&links[..], &nodes, &others, &clocks, &ways].concat());
+                let last = if rng.percent(30) { Fault::FailOver } else { Fault::StoreClock };
+                profile.faults.1.extend([last, last]);
+                profile.mixed = rng.percent(60);
+            }
+        }
+        if profile.nodes > 1 && !profile.planned && rng.percent(50) {
+            profile.linked = true;
+            profile.faults.1.extend([Fault::BreakLink, Fault::CutWay, Fault::SlowWay]);
+        }
+        let is_shared = matches!(kind, Kind::Contention | Kind::Failover | Kind::Everything);
+        if is_shared && rng.percent(40) {
+            profile.one_clock = true;
+            profile.faults.1.push(Fault::CutOff);
+            // Fences and tokens follow the store's clock, so a store may go back, or its clock, and not both at once.
+            if !profile.faults.1.contains(&Fault::FailOver) {
+                profile.faults.1.push(Fault::StoreClock);
+            }
+        }
+        if profile.one_clock {
+            profile.config.clock_width = CLOCK_WIDTH;
         }
         if !profile.faults.1.is_empty() {
             profile.exact = false;
@@ -233,6 +293,10 @@ impl Profile {
             shards: *rng.pick(&[1, 1, 2, 3, 4]),
             nodes: 1,
             twins: false,
+            linked: false,
+            planned: false,
+            mixed: false,
+            one_clock: false,
             length: rng.between(5 * MINUTE, 6 * HOUR),
             acts: rng.between(50, 500),
             longest_delay: rng.magnitude(10_000, 2 * DAY),

@@ -23,6 +23,8 @@ pub struct StepRecord {
     pub now: Timestamp,
     /// The node's time: that of its clock, as far as it believes it.
     pub clock: Timestamp,
+    /// How far the store's clock may be ahead of that at most.
+    pub clock_width: Millis,
     /// The right time, if the clock has been right for long enough.
     pub truth: Option<Timestamp>,
     /// The requests, in their order.
@@ -50,7 +52,7 @@ impl StepRecord {
 
     /// From when the lengths of time count that a request names.
     pub fn counts_from(&self, tag: Tag) -> Timestamp {
-        self.read_at.get(&tag).map_or(self.now, |read_at| (*read_at).min(self.now.plus(Millis(1))))
+        self.read_at.get(&tag).map_or(self.now, |read_at| (*read_at).min(self.now.plus(self.clock_width)))
     }
 
     /// What is handed over in this step, with the request that gets it.

@@ -68,6 +68,8 @@ pub enum Sabotage {
     SilentLoss,
     /// Fences count from the last one that the store knows, whatever the time.
     CountedFences,
+    /// Revisions of entries count from the last one that the store knows, whatever the time.
+    CountedRevisions,
     /// A claim is granted whatever the claimer has seen.
     BlindClaims,
     /// Nodes judge by their own clock whether a lease is over.
@@ -76,6 +78,48 @@ pub enum Sabotage {
     EagerTwin,
     /// Reads that stop early say that there is nothing after them.
     EndsEarly,
+    /// A link that breaks is said to have carried nothing.
+    BrokenIsUnsent,
+    /// Nodes say that what was asked was done, though they do not have the shard.
+    DoneUnseen,
+    /// Nodes carry out what was asked, and say that the shard is not there.
+    DoneAndDenied,
+    /// Nodes pass on what was passed on to them.
+    SecondHop,
+    /// Nodes that have denied a shard carry out what comes for it of the same round.
+    IgnoresRounds,
+    /// A consumer that is lent stays in line as well.
+    ServedTwice,
+    /// A consumer that is lent gets lost on the way.
+    ForgottenLoans,
+    /// Nodes claim whatever they do not run.
+    GreedyPlan,
+    /// Nodes go by their machines' clocks, and not by the store's.
+    MachineTime,
+    /// Nodes go by the latest that the store's clock can show.
+    LatestTime,
+    /// Lengths of time begin at the earliest that the store's clock can show.
+    ShortLengths,
+    /// A commit that does not reach the store is taken for done.
+    DoneUnreached,
+    /// A change is said to be made though one shard was not told.
+    HalfChanges,
+    /// Whatever is under way is taken for adopted by all shards.
+    HastyChanges,
+    /// Nobody finishes what others have left, or strikes off what is done.
+    LeavesChanges,
+    /// Who has decided what to change does not look again when somebody else was quicker.
+    DecidesOnce,
+    /// Numbers of changes are counted, whatever the time.
+    CountedChanges,
+    /// Nodes raise the level to what they can themselves.
+    EagerLevels,
+    /// Nodes that are too old for the level in force work on.
+    OldReaders,
+    /// Each node keeps rates by itself.
+    OwnRates,
+    /// Whoever draws tokens gets one more.
+    GenerousHome,
 }
 
 /// Changes what a step says.
@@ -107,6 +151,13 @@ pub(crate) fn tamper(sabotage: Sabotage, item: &mut Item) {
             let taken = matches!(command, Command::Take(_)) && reply.is_ok();
             taken.then_some(Err(Refused::NothingThere))
         }),
+        Sabotage::GenerousHome => {
+            for reply in item.record.answers.values_mut() {
+                if let Ok(Answer::Drawn(drawn)) = reply {
+                    drawn.tokens += 1;
+                }
+            }
+        }
         Sabotage::AlwaysNew => {
             let due = item.record.now;
             for reply in item.record.answers.values_mut() {

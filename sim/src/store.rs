@@ -190,6 +190,80 @@ impl FaultyStore {
     }
 }
 
+/// How a node reaches the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// As it should be.
+    Whole,
+    /// What it asks for happens, and it never hears of that.
+    OneWay,
+    /// Not at all.
+    None,
+}
+
+/// The store as a node reaches it.
+#[derive(Clone, Copy)]
+pub struct Reached<'a> {
+    /// The store.
+    pub store: &'a FaultyStore,
+    /// How it is reached.
+    pub reach: Reach,
+}
+
+impl Reached<'_> {
+    /// Asks for something.
+    pub fn ask<T>(&self, ask: impl FnOnce(&FaultyStore) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        let unavailable = || StoreError::Unavailable("the node is cut off from the store".to_owned());
+        match self.reach {
+            Reach::Whole => ask(self.store),
+            Reach::OneWay => ask(self.store).and_then(|_| Err(unavailable())),
+            Reach::None => Err(unavailable()),
+        }
+    }
+}
+
+impl Store for Reached<'_> {
+    fn beat(&self, beat: &Beat) -> Result<Roll, StoreError> {
+        self.ask(|store| store.beat(beat))
+    }
+
+    fn claim(&self, who: &Incarnation, wanted: &[(ShardId, Fence)]) -> Result<Vec<Claim>, StoreError> {
+        self.ask(|store| store.claim(who, wanted))
+    }
+
+    fn release(&self, shard: ShardId, fence: Fence, to: Option<&Incarnation>) -> Result<Fence, StoreError> {
+        self.ask(|store| store.release(shard, fence, to))
+    }
+
+    fn cluster_get(&self, key: &str) -> Result<Option<Entry>, StoreError> {
+        self.ask(|store| store.cluster_get(key))
+    }
+
+    fn cluster_put(&self, key: &str, seen: u64, value: &[u8]) -> Result<Result<u64, Outdated>, StoreError> {
+        self.ask(|store| store.cluster_put(key, seen, value))
+    }
+
+    fn read(&self, shard: ShardId, tenure: Tenure, wants: &[Want<'_>]) -> Result<Vec<Found>, StoreError> {
+        self.ask(|store| store.read(shard, tenure, wants))
+    }
+
+    fn look(&self, wants: &[(ShardId, Want<'_>)]) -> Result<Vec<Found>, StoreError> {
+        self.ask(|store| store.look(wants))
+    }
+
+    fn commit(&self, batches: Vec<Batch>) -> Result<Vec<Result<(), Refusal>>, StoreError> {
+        self.ask(|store| store.commit(batches))
+    }
+
+    fn hardship(&self) -> Option<Hardship> {
+        self.store.hardship()
+    }
+
+    fn room(&self) -> Room {
+        self.store.room()
+    }
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().expect("a run has one thread")
 }
@@ -230,6 +304,9 @@ impl Store for FaultyStore {
     }
 
     fn cluster_put(&self, key: &str, seen: u64, value: &[u8]) -> Result<Result<u64, Outdated>, StoreError> {
+        if self.lies(Sabotage::CountedRevisions) {
+            return self.clock.hide(|| self.memory.cluster_put(key, seen, value));
+        }
         self.memory.cluster_put(key, seen, value)
     }
 

@@ -10,7 +10,7 @@ use crate::world::World;
 
 /// What a row costs at least, by the shard's own reckoning.
 const ROW_COST: usize = 400;
-/// A few more do no harm: timers of rows that moved on stay until their time.
+/// A few more do no harm: whoever was deposed, or has yet to notice that its store went back, knows of rows that are gone.
 const SLACK: usize = 16;
 
 /// What a shard has in memory.

@@ -6,20 +6,23 @@ use bytes::Bytes;
 use punctual_chance::Chance;
 use punctual_core::store::{Key, ShardId};
 use punctual_core::{
-    Answer, Back, Backoff, Binding, Chosen, Command, DEFAULT_MAX_LEASE, Delivery, Ending, Form, Matching, Millis, Name,
-    Order, Overflow, Pattern, QueueSettings, Refused, Reply, Reschedule, Retry, Revoke, RowId, Schedule, Scope,
-    Selected, Shift, Sweep, SweepAction, Take, Task, TimeRange, Timestamp, TopicSettings, When,
+    Adjustment, Answer, Back, Backoff, Binding, Chosen, Command, DEFAULT_MAX_LEASE, Delivery, Ending, Form, Matching,
+    Millis, Name, Order, Overflow, Pattern, QueueSettings, Rate, Refused, Reply, Reschedule, Retry, Revoke, RowId,
+    Schedule, Scope, Selected, Shift, Subject, Sweep, SweepAction, Take, Task, TimeRange, Timestamp, TopicSettings,
+    When,
 };
 
 use crate::clock::{EPOCH, Moment};
-use crate::demand::{Demand, Purpose, What, shard_of};
+use crate::demand::{Demand, Purpose, What, Wish, shard_of};
 use crate::profile::{Kind, Profile};
 
 /// The topic whose hand-overs are watched to the millisecond.
 pub const QUIET: &str = "quiet";
+/// The topic whose queue has a rate that nobody changes.
+pub const PACED: &str = "paced";
 /// Where dead letters of other topics go.
 const GRAVES: &str = "graves";
-const TOPICS: [&str; 8] = ["plain", "retry", "fan", "mortal", "small", "brief", QUIET, "circle"];
+const TOPICS: [&str; 9] = ["plain", "retry", "fan", "mortal", "small", "brief", QUIET, "circle", PACED];
 /// How many topics there are whose settings nobody puts: they come to be by being used.
 const NEW_TOPICS: u64 = 12;
 const YEAR: u64 = 365 * 24 * 3_600_000;
@@ -29,6 +32,8 @@ const YEAR: u64 = 365 * 24 * 3_600_000;
 pub struct Workload {
     rng: Chance,
     shards: u16,
+    /// Whether nodes see to it that settings agree in all shards; else clients put them into each shard by itself.
+    agrees: bool,
     kind: Kind,
     longest_delay: u64,
     topics: BTreeMap<Name, TopicSettings>,
@@ -89,9 +94,12 @@ impl Workload {
         }
         let quiet = queues.get_mut(QUIET).expect("it is one of them");
         quiet.rate = None;
+        let paced = queues.get_mut(PACED).expect("it is one of them");
+        paced.rate = Some(rate(&mut rng));
         Workload {
             rng,
             shards: profile.shards,
+            agrees: profile.linked,
             kind: profile.kind,
             longest_delay: profile.longest_delay,
             topics,
@@ -109,19 +117,20 @@ impl Workload {
 
     /// Puts all settings in force as they are meant to be.
     pub fn settings(&self) -> Vec<Demand> {
-        let mut demands = Vec::new();
-        for shard in (0..self.shards).map(ShardId) {
-            let topics = self
-                .topics
-                .iter()
-                .map(|(name, settings)| Command::PutTopic { name: name.clone(), settings: Box::new(settings.clone()) });
-            let queues = self
-                .queues
-                .iter()
-                .map(|(name, settings)| Command::PutQueue { name: name.clone(), settings: Box::new(settings.clone()) });
-            demands.extend(topics.chain(queues).map(|command| Demand::command(Purpose::Insists, shard, command)));
+        let topics = self
+            .topics
+            .iter()
+            .map(|(name, settings)| Adjustment::PutTopic { name: name.clone(), settings: Box::new(settings.clone()) });
+        let queues = self
+            .queues
+            .iter()
+            .map(|(name, settings)| Adjustment::PutQueue { name: name.clone(), settings: Box::new(settings.clone()) });
+        let wishes: Vec<Wish> = topics.chain(queues).map(Wish::Put).collect();
+        if self.agrees {
+            return wishes.into_iter().map(|wish| Demand::change(Purpose::Insists, wish)).collect();
         }
-        demands
+        let of_shard = |shard| wishes.iter().map(move |wish| Demand::command(Purpose::Insists, shard, plainly(wish)));
+        (0..self.shards).map(ShardId).flat_map(of_shard).collect()
     }
 
     /// Tasks for a far future.
@@ -247,6 +256,27 @@ impl Workload {
         }
     }
 
+    /// Several things about one task, asked at once.
+    pub fn together(&mut self, moment: Moment) -> Vec<Demand> {
+        let when = self.when(moment);
+        let first = self.schedule_new("plain", when);
+        let What::Command(shard, command) = &first.what else { return Vec::new() };
+        let Command::Schedule(schedule) = &**command else { return Vec::new() };
+        let (shard, topic, id) = (*shard, schedule.task.topic.clone(), schedule.id.clone());
+        let mut demands = vec![first];
+        for _ in 0..self.rng.between(1, 3) {
+            let (topic, id) = (topic.clone(), id.clone());
+            let command = if self.rng.percent(30) {
+                Command::Cancel { topic, id }
+            } else {
+                let shift = Some(Shift::In(Millis(self.rng.magnitude(1, 1_000_000))));
+                Command::Reschedule(Box::new(Reschedule { topic, id, shift, priority: None, body: None }))
+            };
+            demands.push(Demand::command(Purpose::Client, shard, command));
+        }
+        demands
+    }
+
     fn about_one(&mut self, command: impl Fn(Name, Name, &mut Chance) -> Command) -> Vec<Demand> {
         if self.known.is_empty() {
             return Vec::new();
@@ -341,12 +371,12 @@ impl Workload {
         if self.rng.percent(40) {
             let paused = self.rng.percent(50);
             let name = name(*self.rng.pick(&["plain", "retry", GRAVES]));
-            return self.everywhere(Command::PauseTopic { name, paused });
+            return self.wish(&Wish::PauseTopic { name, paused });
         }
         let until = Timestamp::from_millis(EPOCH + moment + self.rng.magnitude(1_000, 600_000));
         let until = *self.rng.pick(&[None, Some(until), Some(until), Some(Timestamp::NEVER)]);
         let name = name(*self.rng.pick(&["plain", "fan-a", "mortal", "small", GRAVES]));
-        self.everywhere(Command::PauseQueue { name, until })
+        self.wish(&Wish::PauseQueue { name, until })
     }
 
     fn change_settings(&mut self) -> Vec<Demand> {
@@ -355,13 +385,13 @@ impl Workload {
             let settings = self.topics.get_mut(&topic).expect("it is one of them");
             settings.history = Millis(self.rng.magnitude(1, 90_000_000));
             let settings = Box::new(settings.clone());
-            return self.everywhere(Command::PutTopic { name: topic, settings });
+            return self.wish(&Wish::Put(Adjustment::PutTopic { name: topic, settings }));
         }
         let queue_name = name(*self.rng.pick(&["plain", "retry", "fan-a", "mortal", "circle"]));
         let dead_letter = self.queues[&queue_name].dead_letter.clone();
         let settings = QueueSettings { dead_letter, ..queue(&mut self.rng) };
         self.queues.insert(queue_name.clone(), settings.clone());
-        self.everywhere(Command::PutQueue { name: queue_name, settings: Box::new(settings) })
+        self.wish(&Wish::Put(Adjustment::PutQueue { name: queue_name, settings: Box::new(settings) }))
     }
 
     /// Somebody deletes a topic or a queue. Callers give up and others come to do the same, while producers go on.
@@ -372,12 +402,10 @@ impl Workload {
         let mut demands = Vec::new();
         for _ in 0..*self.rng.pick(&[1, 1, 2, 3]) {
             let force = self.rng.percent(70);
-            let command = match is_topic {
-                true => Command::DeleteTopic { name: name(topic), force },
-                false => Command::DeleteQueue { name: name(queue), force },
-            };
+            let subject = if is_topic { Subject::Topic(name(topic)) } else { Subject::Queue(name(queue)) };
             let after = if self.rng.percent(40) { 0 } else { self.rng.magnitude(1, 2_000) };
-            demands.extend(self.everywhere(command).into_iter().map(|demand| demand.after(after)));
+            let wish = Wish::Delete { subject, force };
+            demands.extend(self.wish(&wish).into_iter().map(|demand| demand.after(after)));
         }
         for _ in 0..self.rng.below(6) {
             let when = self.when(moment);
@@ -385,6 +413,14 @@ impl Workload {
             demands.push(self.schedule_new(topic, when).after(after));
         }
         demands
+    }
+
+    /// Somebody wants other settings.
+    fn wish(&mut self, wish: &Wish) -> Vec<Demand> {
+        match self.agrees {
+            true => vec![Demand::change(Purpose::Client, wish.clone())],
+            false => self.everywhere(plainly(wish)),
+        }
     }
 
     fn everywhere(&mut self, command: Command) -> Vec<Demand> {
@@ -397,13 +433,15 @@ impl Workload {
         if let Some(Ok(Answer::Reserved(deliveries))) = reply {
             return deliveries.iter().filter_map(|delivery| self.work_on(delivery)).collect();
         }
+        // Settings are put until they are in force: what is being deleted will be gone.
+        let is_change = matches!(demand.what, What::Change(_));
         let again = match (&demand.purpose, reply) {
             (Purpose::Insists, None) => true,
             (Purpose::Client, None) => demand.tries < 3 && self.rng.percent(60),
             (
                 Purpose::Insists,
                 Some(Err(Refused::TopicPaused(_) | Refused::BeingDeleted(_) | Refused::QueueFull(_))),
-            ) => demand.tries < 5 && self.rng.percent(50),
+            ) => is_change || demand.tries < 5 && self.rng.percent(50),
             // Now and then somebody asks again although all is well.
             (_, Some(Ok(_))) => demand.tries == 0 && self.rng.percent(3),
             _ => false,
@@ -421,6 +459,20 @@ impl Workload {
     }
 }
 
+/// The same as a command to a shard by itself.
+fn plainly(wish: &Wish) -> Command {
+    match wish.clone() {
+        Wish::Put(Adjustment::PutTopic { name, settings }) => Command::PutTopic { name, settings },
+        Wish::Put(Adjustment::PutQueue { name, settings }) => Command::PutQueue { name, settings },
+        Wish::PauseTopic { name, paused } => Command::PauseTopic { name, paused },
+        Wish::PauseQueue { name, until } => Command::PauseQueue { name, until },
+        Wish::Put(Adjustment::Delete { subject, force }) | Wish::Delete { subject, force } => match subject {
+            Subject::Topic(name) => Command::DeleteTopic { name, force },
+            Subject::Queue(name) => Command::DeleteQueue { name, force },
+        },
+    }
+}
+
 fn retry(rng: &mut Chance) -> Retry {
     let first = Millis(rng.magnitude(1, 30_000));
     let backoff = match rng.below(3) {
@@ -431,6 +483,10 @@ fn retry(rng: &mut Chance) -> Retry {
     Retry { attempts: rng.between(0, 4) as u32, backoff, jitter_percent: *rng.pick(&[0, 10, 100]) }
 }
 
+fn rate(rng: &mut Chance) -> Rate {
+    Rate { per_second: rng.between(1, 20) as u32, burst: rng.between(1, 3) as u32 }
+}
+
 fn queue(rng: &mut Chance) -> QueueSettings {
     let lease = Millis(rng.magnitude(500, 60_000));
     let max_lease = if rng.percent(30) { lease } else { DEFAULT_MAX_LEASE };
@@ -439,9 +495,7 @@ fn queue(rng: &mut Chance) -> QueueSettings {
         max_lease,
         retry: retry(rng),
         dead_retention: rng.percent(30).then(|| Millis(rng.magnitude(1, 10_000_000) - 1)),
-        rate: rng
-            .percent(15)
-            .then(|| punctual_core::Rate { per_second: rng.between(1, 20) as u32, burst: rng.between(1, 3) as u32 }),
+        rate: rng.percent(15).then(|| rate(rng)),
         order: *rng.pick(&[Order::Due, Order::Due, Order::Arrival]),
         ..QueueSettings::default()
     }

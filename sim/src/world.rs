@@ -3,23 +3,26 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use punctual_center::LinkId;
 use punctual_chance::Chance;
-use punctual_core::store::{ShardId, Tenure};
+use punctual_core::store::{Beat, Incarnation, Roll, ShardId, Tenure};
 use punctual_core::{Answer, Name, Reply, Timestamp};
 
 use crate::Sabotage;
 use crate::auditor::{Auditor, Promise};
+use crate::beats::Asked;
 use crate::calls::Call;
 use crate::census::Census;
 use crate::clock::{EPOCH, Moment, TrueClock};
 use crate::commits::{Commit, Course};
 use crate::consumers::Consumers;
 use crate::demand::{Demand, Purpose};
+use crate::links::{Network, Side};
 use crate::node::{Reads, SimulatedNode};
 use crate::profile::{Kind, Profile};
 use crate::record::Tag;
 use crate::say;
-use crate::store::FaultyStore;
+use crate::store::{FaultyStore, Reached};
 use crate::trace::Trace;
 use crate::workload::{QUIET, Workload, name};
 
@@ -28,10 +31,14 @@ use crate::workload::{QUIET, Workload, name};
 pub(crate) enum Event {
     /// Somebody sends a request.
     Send(Demand),
+    /// Somebody sends several at once.
+    SendTogether(Vec<Demand>),
     /// A request reaches its node.
     Arrive(Tag),
     /// An answer, or word that there will be none, reaches whoever asked.
     Answer(Tag, Option<Reply>),
+    /// Word that nothing was done reaches whoever asked.
+    Deny(Tag, String),
     /// Whoever asked gives up.
     Timeout(Tag),
     /// A client does something.
@@ -58,15 +65,43 @@ pub(crate) enum Event {
     Read(usize, u64, ShardId, Tenure),
     /// A node starts.
     Start(usize),
-    /// A node shows that it is there, in this life.
+    /// A node is to show that it is there, in this life.
     Tend(usize, u64),
+    /// Its word gets to the store.
+    Beat(Box<(Asked, Beat)>),
+    /// It hears who is there, or does not wait any longer.
+    Heed(Box<(Asked, Option<Roll>)>),
+    /// The store's clock is set.
+    StepStoreClock(i64),
     /// It tries to get the shards that it may have.
     Claim(usize, u64),
     /// It opens a shard that it has got.
     Open(usize, u64, ShardId, Tenure),
+    /// A node dials another one, in this life.
+    Dial(usize, u64, Incarnation),
+    /// An end of a link hears something.
+    Hear(LinkId, Side),
+    /// The way from a node to another is whole again, if nobody has cut it since.
+    WriteOn(usize, usize),
+    /// Links over a way that is cut break.
+    GiveUpLinks(usize, usize),
+    /// The way from a node to another is as fast as before.
+    SpeedUp(usize, usize),
+    /// A node looks after what it could not pass on, in this life.
+    LookAfter(usize, u64),
+    /// A node's administrator does what is next, in this life.
+    Administer(usize, u64),
+    /// An operator takes back what was said about who is to have which shard.
+    Reassign,
     /// Nothing goes wrong any more and everybody works well.
     Drain,
+    /// By now the shards are divided evenly.
+    CheckBalance,
 }
+
+/// How long nodes may take to find each other and to divide the shards when nothing goes wrong any more: commits that
+/// are under way may be slow until their end.
+pub(crate) const SETTLES: Moment = 400_000;
 
 /// One run.
 pub struct World {
@@ -76,7 +111,9 @@ pub struct World {
     pub(crate) moment: Moment,
     queue: BTreeMap<(Moment, u64), Event>,
     serial: u64,
-    truth: TrueClock,
+    pub(crate) truth: TrueClock,
+    /// Until when nothing gets from each node to the store, and nothing back.
+    pub(crate) cut_off: Vec<(Moment, Moment)>,
     pub(crate) store: FaultyStore,
     pub(crate) nodes: Vec<SimulatedNode>,
     pub(crate) commits: BTreeMap<u64, Commit>,
@@ -88,7 +125,13 @@ pub struct World {
     pub auditor: Auditor,
     /// How often what happened.
     pub census: Census,
+    /// Links between nodes.
+    pub(crate) network: Network,
     pub(crate) draining: bool,
+    /// Since when nothing goes wrong any more.
+    pub(crate) drains_since: Moment,
+    /// Whether it is still to be looked whether the shards are divided evenly.
+    pub(crate) awaits_balance: bool,
     /// How much longer commits take than usual.
     pub(crate) slowness: Moment,
     /// How long reads take at most.
@@ -103,6 +146,9 @@ pub struct World {
     /// Whether the store has a copy that is behind and about to take over.
     pub(crate) is_behind: bool,
     pub(crate) failovers: u64,
+    /// By shard, the highest level at which something was written there; and how that was when the copy fell behind.
+    pub(crate) levels: BTreeMap<ShardId, u32>,
+    pub(crate) held_levels: BTreeMap<ShardId, u32>,
     /// Nodes in their lives that had something confirmed of a shard which is lost, and have not noticed.
     pub(crate) unnoticed: BTreeSet<(usize, u64, ShardId)>,
     quiet: Name,
@@ -126,6 +172,7 @@ impl World {
         World {
             store: FaultyStore::new(truth.clone(), profile.looks, sabotage),
             nodes: (0..profile.nodes).map(|index| SimulatedNode::new(index, node_name(&profile, index))).collect(),
+            cut_off: vec![(0, 0); profile.nodes],
             acts_left: profile.acts,
             faults_left: profile.faults.0,
             workload,
@@ -143,13 +190,18 @@ impl World {
             next_tag: 0,
             auditor: Auditor::default(),
             census: Census::default(),
+            network: Network::default(),
             draining: false,
+            drains_since: Moment::MAX,
+            awaits_balance: false,
             slowness: 0,
             read_slowness: 0,
             next_fate: None,
             next_course: Course::Straight,
             is_behind: false,
             failovers: 0,
+            levels: BTreeMap::new(),
+            held_levels: BTreeMap::new(),
             unnoticed: BTreeSet::new(),
             quiet: name(QUIET),
         }
@@ -184,6 +236,15 @@ impl World {
     }
 
     fn begin(&mut self) {
+        if self.profile.one_clock {
+            self.go_by_the_store();
+        }
+        if self.profile.linked {
+            self.auditor.shares_rates = true;
+            let shares = self.sabotage != Some(Sabotage::OwnRates);
+            self.nodes.iter_mut().for_each(|node| node.shares_rates = shares);
+        }
+        self.choose_versions();
         // Before the nodes start: what a process believes of its clock is settled when it does.
         match self.sabotage {
             Some(Sabotage::EarlyClock { by }) => self.nodes.iter_mut().for_each(|node| node.early = by),
@@ -235,14 +296,11 @@ impl World {
     fn happen(&mut self, event: Event) {
         match event {
             Event::Send(demand) => self.send(demand, None),
+            Event::SendTogether(demands) => self.send_together(demands),
             Event::Arrive(tag) => self.arrive(tag),
             Event::Answer(tag, reply) => self.answer(tag, reply),
-            Event::Timeout(tag) => {
-                if self.calls.contains_key(&tag) {
-                    self.census.count("answers never seen");
-                    self.answer(tag, None);
-                }
-            }
+            Event::Deny(tag, why) => self.deny_client(tag, &why),
+            Event::Timeout(tag) => self.time_out(tag),
             Event::Act => self.act(),
             Event::Effect(commit, is_heard) => self.effect(commit, is_heard),
             Event::Done(commit) => self.done(commit),
@@ -256,9 +314,21 @@ impl World {
             Event::Read(node, life, shard, tenure) => self.read_ended(node, life, shard, tenure),
             Event::Start(node) => self.start(node),
             Event::Tend(node, life) => self.tend(node, life),
+            Event::Beat(beat) => self.beat(beat.0, &beat.1),
+            Event::Heed(heard) => self.beat_ended(heard.0, heard.1),
+            Event::StepStoreClock(by) => self.step_store_clock(by),
             Event::Claim(node, life) => self.claim(node, life),
             Event::Open(node, life, shard, tenure) => self.open(node, life, shard, tenure),
+            Event::Dial(node, life, to) => self.dial(node, life, to),
+            Event::Hear(link, side) => self.hear_link(link, side),
+            Event::WriteOn(from, to) => self.write_on(from, to),
+            Event::GiveUpLinks(from, to) => self.give_up_links(from, to),
+            Event::SpeedUp(from, to) => self.speed_up(from, to),
+            Event::LookAfter(node, life) => self.look_after(node, life),
+            Event::Administer(node, life) => self.administer(node, life),
+            Event::Reassign => self.reassign(),
             Event::Drain => self.drain(),
+            Event::CheckBalance => self.check_balance(),
         }
     }
 
@@ -267,6 +337,10 @@ impl World {
             return;
         }
         self.acts_left -= 1;
+        if self.profile.linked && self.rng.percent(15) {
+            let demands = self.workload.together(self.moment);
+            self.after(0, Event::SendTogether(demands));
+        }
         let demands = self.workload.act(self.moment);
         self.demand(demands);
         let gap = 2 * self.profile.length / self.profile.acts;
@@ -283,26 +357,41 @@ impl World {
                 continue;
             }
             let life = node.life;
-            let mut reads = Reads { store: &self.store, slowness: self.read_slowness, rng: &mut self.rng };
-            let worked = node.work(self.moment, self.profile.depth, &mut reads, &self.quiet);
+            self.check_time(index);
+            let reach = self.reach(index);
+            let mut reads = Reads {
+                store: Reached { store: &self.store, reach },
+                slowness: self.read_slowness,
+                rng: &mut self.rng,
+            };
+            let worked = self.nodes[index].work(self.moment, self.profile.depth, &mut reads, &self.quiet);
             self.census.add("steps", worked.steps);
             if let Some(shard) = worked.circles {
                 let what = format!("shard {} makes step after step and no time passes", shard.0);
                 self.auditor.accuse(Promise::KeepsWorking, "", what);
             }
+            self.see_to_lending(index, None);
+            self.draw(index);
             for tag in worked.empty {
+                if self.answer_guest(index, tag, Vec::new()) {
+                    continue;
+                }
                 self.after(0, Event::Answer(tag, Some(Ok(Answer::Reserved(Vec::new())))));
             }
             self.census.add("slow reads", worked.reads.len() as u64);
             for (shard, tenure, takes) in worked.reads {
                 self.after(takes, Event::Read(index, life, shard, tenure));
             }
-            self.lose(worked.lost);
+            self.lose(index, worked.lost);
             for (shard, tenure, why) in worked.dropped {
                 self.census.count("shards dropped after a failed read");
                 self.count_refusal(&why, "deposed owners refused at a read");
                 self.drop_shard_under(index, shard, tenure, Some(&why));
             }
+            for (shard, waiting) in worked.turned_away {
+                self.turn_away(index, shard, waiting);
+            }
+            self.finish_hand_overs(index);
             self.begin_commit(index);
             if self.rng.below(2_000) < worked.steps {
                 self.weigh(index);
@@ -318,6 +407,14 @@ impl World {
         self.profile.lost_answers = 0;
         self.store.heal();
         self.consumers.behave();
+        self.mend_ways();
+        self.settle_store_clock();
+        self.drains_since = self.moment;
+        if self.profile.linked {
+            self.reassign();
+            self.awaits_balance = true;
+            self.after(SETTLES, Event::CheckBalance);
+        }
         for index in 0..self.nodes.len() {
             self.nodes[index].stalled_until = 0;
             self.set_clock_right(index);
@@ -334,7 +431,14 @@ impl World {
         let open: usize = self.nodes.iter().map(|node| node.seats().count()).sum();
         only_consumers_wait
             && open == usize::from(self.profile.shards)
+            && !self.awaits_balance
             && !self.auditor.rows().any(|(_, row)| row.is_open() && row.at <= end)
+            && (!self.profile.linked || self.is_tidy())
+    }
+
+    /// Whether nothing has gone wrong for long enough.
+    pub(crate) fn is_at_peace(&self) -> bool {
+        self.draining && self.moment >= self.drains_since + SETTLES
     }
 
     pub(crate) fn drained_at(&self) -> Timestamp {

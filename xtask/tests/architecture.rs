@@ -14,16 +14,20 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("punctual-core", &["punctual-wheel"]),
     ("punctual-memory", &["punctual-core"]),
     ("punctual-moving", &["punctual-core"]),
-    ("punctual-mysql", &["punctual-core"]),
-    ("punctual-postgres", &["punctual-core"]),
-    ("punctual-redis", &["punctual-core"]),
+    ("punctual-database", &["punctual-core"]),
+    ("punctual-mysql", &["punctual-core", "punctual-database"]),
+    ("punctual-postgres", &["punctual-core", "punctual-database"]),
+    ("punctual-redis", &["punctual-core", "punctual-database"]),
     ("punctual-disk", &[]),
     ("punctual-almanac", &["punctual-core", "punctual-disk"]),
-    ("punctual-node", &["punctual-core"]),
+    ("punctual-center", &["punctual-core"]),
+    ("punctual-node", &["punctual-center", "punctual-core"]),
     ("punctual-node-check", &[]),
+    ("punctual-link", &["punctual-center", "punctual-core"]),
     ("punctual-socket", &[]),
     ("punctual-beanstalk", &["punctual-core", "punctual-node", "punctual-socket"]),
-    ("punctual-http", &["punctual-core", "punctual-node", "punctual-socket", "punctual-wire"]),
+    ("punctual-console", &[]),
+    ("punctual-http", &["punctual-console", "punctual-core", "punctual-node", "punctual-socket", "punctual-wire"]),
     ("punctual-wire", &[]),
     ("punctual-client", &["punctual-wire"]),
     (
@@ -33,7 +37,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "punctual-beanstalk",
             "punctual-client",
             "punctual-core",
+            "punctual-database",
             "punctual-http",
+            "punctual-link",
             "punctual-memory",
             "punctual-moving",
             "punctual-mysql",
@@ -49,7 +55,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("punctual-conformance", &["punctual-chance", "punctual-core"]),
     ("punctual-engines", &[]),
     ("punctual-simulated-disk", &["punctual-chance", "punctual-disk"]),
-    ("punctual-sim", &["punctual-chance", "punctual-core", "punctual-memory"]),
+    ("punctual-sim", &["punctual-center", "punctual-chance", "punctual-core", "punctual-memory"]),
     (
         "punctual-parsers",
         &[
@@ -57,6 +63,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "punctual-beanstalk",
             "punctual-core",
             "punctual-http",
+            "punctual-link",
             "punctual-memory",
             "punctual-node",
             "punctual-simulated-disk",
@@ -71,6 +78,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
 const PURE: &[(&str, &[&str])] = &[
     ("punctual-wheel", &[]),
     ("punctual-core", &["bytes", "foldhash", "postcard", "punctual-wheel", "serde", "thiserror"]),
+    ("punctual-center", &["foldhash", "postcard", "punctual-core", "serde", "thiserror"]),
 ];
 
 fn root() -> PathBuf {
@@ -136,9 +144,10 @@ fn the_server_names_a_door_or_a_store_in_one_place() {
     let places = [
         ("punctual_beanstalk", "doors/beanstalk.rs"),
         ("punctual_almanac", "stores/almanac/"),
-        ("punctual_mysql", "stores/mysql.rs"),
-        ("punctual_postgres", "stores/postgres.rs"),
-        ("punctual_redis", "stores/redis.rs"),
+        ("punctual_database", "stores/database/"),
+        ("punctual_mysql", "stores/mod.rs"),
+        ("punctual_postgres", "stores/mod.rs"),
+        ("punctual_redis", "stores/mod.rs"),
     ];
     for file in sources().iter().filter_map(|file| file.strip_prefix("server/src/")) {
         let text = fs::read_to_string(root().join("server/src").join(file)).unwrap();
@@ -160,9 +169,11 @@ fn the_pure_crates_are_built_from_pure_crates() {
 
 #[test]
 fn the_linter_bans_clocks_threads_and_files_in_the_pure_crates() {
-    let bans = fs::read_to_string(root().join("core/clippy.toml")).unwrap();
-    for banned in ["Instant::now", "SystemTime::now", "thread::spawn", "fs::File", "RandomState"] {
-        assert!(bans.contains(banned), "core/clippy.toml bans {banned}");
+    for file in ["core/clippy.toml", "center/clippy.toml"] {
+        let bans = fs::read_to_string(root().join(file)).unwrap();
+        for banned in ["Instant::now", "SystemTime::now", "thread::spawn", "fs::File", "RandomState"] {
+            assert!(bans.contains(banned), "{file} bans {banned}");
+        }
     }
 }
 

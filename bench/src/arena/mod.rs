@@ -5,6 +5,7 @@
 pub mod crew;
 pub mod machine;
 pub mod plan;
+pub mod postgres;
 pub mod process;
 pub mod punctual;
 pub mod rate;

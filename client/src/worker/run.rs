@@ -299,9 +299,8 @@ impl Run {
             let sent_at = Instant::now();
             let actions = request(&notes);
             // The outbox repeats by itself, together with what has come up meanwhile.
-            let answer = tokio::time::timeout(limit, client.settle_plainly(&actions, Repeat::Never)).await;
-            let answer = answer.unwrap_or(Err(Error::Timeout { after: limit })).map(|(answers, _)| answers);
-            Sent { sent_at, notes, answer }
+            let answer = client.settle_plainly(&actions, Repeat::Never, Some(limit)).await;
+            Sent { sent_at, notes, answer: answer.map(|(answers, _)| answers) }
         });
     }
 
@@ -368,6 +367,7 @@ fn is_final(error: &Error) -> bool {
     match error {
         Error::Problem(problem) => matches!(problem.status, 400 | 401 | 403 | 422),
         Error::Unreachable { .. } | Error::Timeout { .. } | Error::BadAnswer { .. } => false,
+        Error::NoServer { tried } => tried.iter().all(|tried| is_final(&tried.error)),
         _ => true,
     }
 }

@@ -2,12 +2,14 @@
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
 
 /// A request as it came.
 #[derive(Clone, Debug)]
@@ -36,49 +38,96 @@ pub fn problem(status: u16, code: &str) -> Value {
     json!({"type": kind, "title": code, "status": status, "code": code, "detail": "as the test says"})
 }
 
-/// A server on a free port.
+/// A server on a free port. What is asked about the server itself is answered without the test's word, and not counted.
 pub struct Stub {
     pub url: String,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    state: Arc<State>,
     accepting: tokio::task::JoinHandle<()>,
+}
+
+#[derive(Default)]
+struct State {
+    asked: Mutex<Vec<Asked>>,
+    nodes: Mutex<Vec<String>>,
+    hangs: AtomicBool,
 }
 
 impl Stub {
     /// Answers every request by this; the number is how many came before, over all connections.
     pub async fn start(reply: impl FnMut(usize, &Asked) -> Reply + Send + 'static) -> Stub {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Stub::start_at("127.0.0.1:0", reply).await
+    }
+
+    /// The same at this address, which somebody may have just left.
+    pub async fn start_at(address: &str, reply: impl FnMut(usize, &Asked) -> Reply + Send + 'static) -> Stub {
+        let listener = TcpListener::bind(address).await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
+        let state: Arc<State> = Arc::default();
         let reply = Arc::new(Mutex::new(reply));
-        let heard = Arc::clone(&asked);
+        let kept = Arc::clone(&state);
         let accepting = tokio::spawn(async move {
+            // With the server its connections go, too.
+            let mut connections = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
-                let (heard, reply) = (Arc::clone(&heard), Arc::clone(&reply));
-                tokio::spawn(async move {
-                    let decide = |request: &Asked| {
-                        let mut heard = heard.lock().unwrap();
-                        let before = heard.len();
-                        heard.push(request.clone());
-                        drop(heard);
-                        (reply.lock().unwrap())(before, request)
-                    };
+                let (state, reply) = (Arc::clone(&kept), Arc::clone(&reply));
+                connections.spawn(async move {
+                    let decide = |request: &Asked| state.decide(request, |n, asked| (reply.lock().unwrap())(n, asked));
                     // A client that goes away is part of the tests.
-                    let _ = serve(stream, decide).await;
+                    let _ = serve(stream, &state, decide).await;
                 });
             }
         });
-        Stub { url, asked, accepting }
+        Stub { url, state, accepting }
     }
 
     /// All requests so far.
     pub fn asked(&self) -> Vec<Asked> {
-        self.asked.lock().unwrap().clone()
+        self.state.asked.lock().unwrap().clone()
     }
 
     /// How many requests came for this path.
     pub fn count(&self, path: &str) -> usize {
         self.asked().iter().filter(|asked| asked.path == path).count()
     }
+
+    /// From now on it says that there are these nodes.
+    pub fn tell_nodes(&self, urls: &[&str]) {
+        *self.state.nodes.lock().unwrap() = urls.iter().map(|url| (*url).to_owned()).collect();
+    }
+
+    /// From now on it hears nothing, and answers nothing; or it goes on.
+    pub fn hang(&self, hangs: bool) {
+        self.state.hangs.store(hangs, Ordering::SeqCst);
+    }
+
+    /// Ends it with all its connections, and gives its address to whoever comes next.
+    pub async fn end(mut self) -> String {
+        self.accepting.abort();
+        let _ = (&mut self.accepting).await;
+        self.url.strip_prefix("http://").unwrap().to_owned()
+    }
+}
+
+impl State {
+    fn decide(&self, request: &Asked, reply: impl FnOnce(usize, &Asked) -> Reply) -> Reply {
+        match request.path.as_str() {
+            "/healthz" | "/readyz" => Reply::Raw(200, "", "ready"),
+            "/v1/nodes" => {
+                Reply::Json(200, json!({"nodes": self.nodes.lock().unwrap().iter().map(node).collect::<Value>()}))
+            }
+            _ => {
+                let mut asked = self.asked.lock().unwrap();
+                let before = asked.len();
+                asked.push(request.clone());
+                drop(asked);
+                reply(before, request)
+            }
+        }
+    }
+}
+
+fn node(url: &String) -> Value {
+    json!({"name": url, "url": url, "is_this": false, "is_there": true, "until": 5, "is_draining": false, "shards": 1})
 }
 
 impl Drop for Stub {
@@ -87,7 +136,7 @@ impl Drop for Stub {
     }
 }
 
-async fn serve(mut stream: TcpStream, mut decide: impl FnMut(&Asked) -> Reply) -> std::io::Result<()> {
+async fn serve(mut stream: TcpStream, state: &State, mut decide: impl FnMut(&Asked) -> Reply) -> std::io::Result<()> {
     let mut buffer = Vec::new();
     loop {
         let end = loop {
@@ -111,6 +160,9 @@ async fn serve(mut stream: TcpStream, mut decide: impl FnMut(&Asked) -> Reply) -
         let (method, path) = (words.next().unwrap(), words.next().unwrap());
         let body = serde_json::from_slice(&buffer[end..end + length]).unwrap_or(Value::Null);
         buffer.drain(..end + length);
+        while state.hangs.load(Ordering::SeqCst) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
         let (status, headers, text) = match decide(&Asked { method, path, head, body }) {
             Reply::Json(status, body) => (status, "", body.to_string()),
             Reply::Late(wait, status, body) => {

@@ -17,6 +17,9 @@ pub struct TopicInfo {
     pub name: String,
     /// Its settings.
     pub settings: TopicSettings,
+    /// Which settings these are: send it as `If-Match` to change them only if nobody else has meanwhile.
+    #[serde(default)]
+    pub version: String,
     /// Waiting for their time or for a consumer.
     pub waiting: u64,
     /// With a consumer.
@@ -28,6 +31,22 @@ pub struct TopicInfo {
     /// What happened in it since the server started, or since it was created.
     #[serde(default)]
     pub happened: Happened,
+    /// Who paused it, if it is paused and that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pause: Option<PauseNote>,
+}
+
+/// Who paused a topic or queue, since when, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct PauseNote {
+    /// The name of the token that paused it; `loopback` where none is needed, `beanstalk` for a tube.
+    pub by: String,
+    /// Since when it has been paused without a break.
+    pub since: Time,
+    /// Why, if that was said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// Which topics or queues to list.
@@ -68,6 +87,9 @@ pub struct QueueInfo {
     pub name: String,
     /// Its settings.
     pub settings: QueueSettings,
+    /// Which settings these are: send it as `If-Match` to change them only if nobody else has meanwhile.
+    #[serde(default)]
+    pub version: String,
     /// Waiting for a consumer.
     pub ready: u64,
     /// With a consumer.
@@ -84,6 +106,9 @@ pub struct QueueInfo {
     /// The consumers' part: from when deliveries were offered until they were handed over.
     #[serde(default)]
     pub taken_micros: Timing,
+    /// Who paused it, if it is paused and that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pause: Option<PauseNote>,
 }
 
 /// How long the deliveries of a queue took since the server started, in microseconds.
@@ -111,8 +136,19 @@ pub struct QueueList {
     pub next: Option<String>,
 }
 
-/// For how long to pause a queue. With neither field, until it is resumed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Why to pause a topic.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(remote = "Self", deny_unknown_fields)]
+pub struct PauseTopic {
+    /// Why, in at most 1024 bytes: for whoever wonders later.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
+    #[cfg_attr(feature = "openapi", schema(max_length = 1024))]
+    pub reason: Option<String>,
+}
+
+/// For how long to pause a queue, and why. With neither `until` nor `for`, until it is resumed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(remote = "Self", deny_unknown_fields)]
 pub struct PauseQueue {
@@ -122,6 +158,10 @@ pub struct PauseQueue {
     /// For this duration.
     #[serde(default, rename = "for", skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     pub length: Option<Span>,
+    /// Why, in at most 1024 bytes: for whoever wonders later.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
+    #[cfg_attr(feature = "openapi", schema(max_length = 1024))]
+    pub reason: Option<String>,
 }
 
 /// What was deleted.
@@ -230,6 +270,36 @@ pub enum Unit {
     Hour,
     /// 24 hours, from midnight UTC.
     Day,
+    /// 7 days, from Monday on, in UTC.
+    Week,
+    /// A month of the calendar, in UTC.
+    Month,
+}
+
+/// Which forecast.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams))]
+#[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
+#[serde(deny_unknown_fields)]
+pub struct ForecastQuery {
+    /// The length of a slot; without, a minute.
+    #[serde(default)]
+    pub unit: Unit,
+    /// How many slots; without, 60.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", param(minimum = 1, maximum = 1440))]
+    pub slots: Option<u32>,
+    /// Only from the slot on that has this time in it; without, from the current one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<Time>,
+    /// Only this topic.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", param(value_type = Option<crate::Name>))]
+    pub topic: Option<String>,
+    /// Tell so many of the topics with the most deliveries apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", param(minimum = 1, maximum = 100))]
+    pub top: Option<u32>,
 }
 
 /// How many deliveries come due when.
@@ -238,12 +308,30 @@ pub enum Unit {
 pub struct Forecast {
     /// How long a slot is.
     pub unit: Unit,
-    /// The slots, starting with the current one.
+    /// The slots, starting with the current one or that of `from`.
     pub slots: Vec<ForecastSlot>,
-    /// Slots from here on are left out. For a token that is bound to topics, deliveries are counted on request, and there
-    /// were too many to count.
+    /// Slots from here on are left out. By topic, and for a token that is bound to topics, deliveries are counted on
+    /// request, and there were too many to count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted_until: Option<Time>,
+    /// With `top`: the topics with the most deliveries in these slots, most first, and all others together last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub topics: Vec<TopicForecast>,
+    /// With `top`, if there were too many to count by topic: the slot that begins here is the last one told of each topic, and at
+    /// least so many come due in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topics_until: Option<Time>,
+}
+
+/// How many deliveries of a topic come due when.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct TopicForecast {
+    /// The topic; absent for all others together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topic: Option<String>,
+    /// How many come due in each slot, in their order.
+    pub due: Vec<u64>,
 }
 
 /// One slot of the forecast.
@@ -256,21 +344,24 @@ pub struct ForecastSlot {
     pub due: u64,
 }
 
-/// How a server has performed since it started. A token that is bound to topics sees numbers for these only, and none for the
-/// server as a whole.
+/// How the nodes have performed, all together or one of them, since each of them started: what a node has counted goes with it.
+/// A token that is bound to topics sees numbers for these only, and none for the nodes as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Stats {
-    /// The version of the server.
+    /// The version of the node that answers.
     pub version: String,
-    /// The time on its clock.
+    /// The time.
     pub now: Time,
-    /// When it started.
+    /// When the first of the nodes started.
     pub started_at: Time,
     /// How late deliveries were handed over, in microseconds after they were due, including the time during which no consumer
     /// asked for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lateness_micros: Option<Distribution>,
+    /// How late they were in the last 10 to 20 seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recent_lateness_micros: Option<Distribution>,
     /// The server's part of it: from when deliveries should have been offered to consumers until they were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offered_micros: Option<Distribution>,
@@ -310,9 +401,12 @@ pub struct Stats {
     /// How often a request was refused, by the code of the problem.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refusals: Option<BTreeMap<String, u64>>,
-    /// How much the store uses, and how it is reached.
+    /// How much the store uses, and how it is reached by the node that answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub store: Option<StoreStats>,
+    /// Nodes that are there and said nothing within a second: what they have done is missing here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub silent: Vec<String>,
 }
 
 /// How much there is in all topics and queues together.
@@ -413,4 +507,4 @@ pub struct Distribution {
     pub max: u64,
 }
 
-objects!(PauseQueue, ShiftKey, Selection);
+objects!(PauseQueue, PauseTopic, ShiftKey, Selection);

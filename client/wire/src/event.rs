@@ -17,6 +17,9 @@ pub struct Event {
     pub topic: String,
     /// The task's id.
     pub id: String,
+    /// Its number: the task's, or that of one delivery of a task that was broadcast. Absent if a node of an earlier version tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub number: Option<u64>,
     /// The queue, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<String>,

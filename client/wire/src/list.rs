@@ -188,11 +188,14 @@ pub struct List {
     /// Dead letters: only those with this reason: `rejected`, `out-of-attempts`, `expired`, `pushed-out` or `unrouted`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// Dead letters: only those whose notes are like this, as their group says; empty: only those without a note.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
     /// Finished tasks: only those with this ending.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ending: Option<Ending>,
-    /// Dead letters and finished tasks: which come first. Default: the latest. With a key, they are in the order in which
-    /// they were scheduled.
+    /// Which come first. Default: the latest dead letters and finished tasks, and the earliest of all others. Dead letters and
+    /// finished tasks with a key are in the order in which they were scheduled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first: Option<First>,
     /// Only those in this state.
@@ -204,6 +207,20 @@ pub struct List {
     /// Only those before this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Time>,
+    /// Unfinished tasks: only those that this consumer holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", param(value_type = Option<crate::Name>))]
+    pub holder: Option<String>,
+    /// Only those that were handed out at least this many times.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", param(value_type = Option<u64>, maximum = 4294967295_i64))]
+    pub attempts_min: Option<u32>,
+    /// Only those with this text in their id, key, or routing key, or in the note of a dead letter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contains: Option<String>,
+    /// Whether to count instead of listing: up to 10,000, looking at up to 100,000 rows. Default: no.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<bool>,
     /// The maximum number of entries. Default: 100.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", param(minimum = 1, maximum = 1000))]
@@ -221,10 +238,10 @@ pub struct List {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum First {
-    /// What died or finished last.
+    /// What comes due, died, or finished last.
     #[default]
     Latest,
-    /// What died or finished first.
+    /// What comes due, died, or finished first.
     Earliest,
 }
 
@@ -247,6 +264,37 @@ pub enum ListState {
     Finished,
 }
 
+/// Which deliveries of a queue to list.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams))]
+#[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
+#[serde(deny_unknown_fields)]
+pub struct ListDeliveries {
+    /// Those waiting for a consumer, in the order in which they are handed out, or those with a consumer, by the end of their
+    /// lease. Default: ready.
+    #[serde(default)]
+    pub state: DeliveryState,
+    /// The maximum number of entries. Default: 100.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", param(minimum = 1, maximum = 1000))]
+    pub limit: Option<u32>,
+    /// Continue where the previous page ended: its `next`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+}
+
+/// A state by which the deliveries of a queue can be listed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum DeliveryState {
+    /// Waiting for a consumer.
+    #[default]
+    Ready,
+    /// With a consumer.
+    Leased,
+}
+
 /// One page of a list.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -256,4 +304,13 @@ pub struct Page {
     /// Where to continue; absent on the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
+    /// How many rows of the topics that the token covers were looked at for this page, or to count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub looked_at: Option<u64>,
+    /// With `count`: how many there are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
+    /// With `count`: whether there are more than were counted, or may be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub more: Option<bool>,
 }

@@ -219,6 +219,30 @@ pub struct Replayed {
     pub standing: Standing,
 }
 
+/// A task whose cancellation was taken back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Restored {
+    /// The task's topic.
+    pub topic: String,
+    /// The task's id.
+    pub id: String,
+    /// Where it stands now.
+    pub standing: Standing,
+}
+
+/// A task or delivery that is available now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Hastened {
+    /// The task's topic.
+    pub topic: String,
+    /// The task's id.
+    pub id: String,
+    /// Where it stands now.
+    pub standing: Standing,
+}
+
 objects!(NewTask, Batch, Reschedule);
 
 #[cfg(test)]

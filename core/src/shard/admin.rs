@@ -3,6 +3,7 @@
 use super::Shard;
 use super::directory::{QueueIndex, TopicIndex};
 use super::open::{queue_key, topic_key};
+use crate::adjustment::Subject;
 use crate::answer::{Answer, Refused, Reply};
 use crate::name::Name;
 use crate::settings::{QueueSettings, TopicSettings};
@@ -59,13 +60,16 @@ impl<R> Shard<R> {
     }
 
     /// Gives a topic settings that can be kept.
-    fn adjust_topic(&mut self, name: &Name, settings: TopicSettings) -> Reply {
+    pub(super) fn adjust_topic(&mut self, name: &Name, settings: TopicSettings) -> Reply {
         match self.directory.topic_index(name) {
             Some(index) => {
                 if self.directory.topic(index).closing.is_some() {
                     return Err(Refused::BeingDeleted(name.clone()));
                 }
                 let before = self.directory.set_topic(index, settings.clone());
+                if before.rate != settings.rate {
+                    self.buckets.renew(Subject::Topic(name.clone()), settings.rate);
+                }
                 self.catalogue.put(topic_key(name), settings.lay());
                 self.adopt_topic(name, &settings);
                 self.retained.history.drop(before.history);
@@ -73,7 +77,10 @@ impl<R> Shard<R> {
                     self.retained.history.look_again(settings.history);
                 }
             }
-            None => _ = self.create_topic(name, settings.clone()),
+            None => {
+                self.buckets.renew(Subject::Topic(name.clone()), settings.rate);
+                self.create_topic(name, settings.clone());
+            }
         }
         for binding in settings.feeds.iter().flatten() {
             if self.config.create_on_use {
@@ -89,13 +96,16 @@ impl<R> Shard<R> {
     }
 
     /// Gives a queue settings that can be kept, or that it had before there were rules for them.
-    fn adjust_queue(&mut self, name: &Name, settings: QueueSettings) -> Reply {
+    pub(super) fn adjust_queue(&mut self, name: &Name, settings: QueueSettings) -> Reply {
         match self.directory.queue_index(name) {
             Some(index) => {
                 if self.directory.queue(index).closing.is_some() {
                     return Err(Refused::BeingDeleted(name.clone()));
                 }
                 let before = self.directory.set_queue(index, settings.clone());
+                if before.rate != settings.rate {
+                    self.buckets.renew(Subject::Queue(name.clone()), settings.rate);
+                }
                 self.catalogue.put(queue_key(name), settings.lay());
                 self.adopt_queue(name, &settings);
                 self.end_retention(&before);
@@ -105,7 +115,10 @@ impl<R> Shard<R> {
                     self.retained.dead.look_again(period);
                 }
             }
-            None => _ = self.create_queue(name, settings.clone()),
+            None => {
+                self.buckets.renew(Subject::Queue(name.clone()), settings.rate);
+                self.create_queue(name, settings.clone());
+            }
         }
         Ok(Answer::Queue(settings))
     }
@@ -114,7 +127,7 @@ impl<R> Shard<R> {
         let Some(index) = self.directory.topic_index(name) else {
             return Err(Refused::NoSuchTopic(name.clone()));
         };
-        let settings = TopicSettings { paused, ..self.directory.topic(index).settings.clone() };
+        let settings = TopicSettings { paused, pause: None, ..self.directory.topic(index).settings.clone() };
         self.adjust_topic(name, settings)
     }
 
@@ -122,7 +135,8 @@ impl<R> Shard<R> {
         let Some(index) = self.directory.queue_index(name) else {
             return Err(Refused::NoSuchQueue(name.clone()));
         };
-        let settings = QueueSettings { paused_until: until, ..self.directory.queue(index).settings.clone() };
+        let settings =
+            QueueSettings { paused_until: until, pause: None, ..self.directory.queue(index).settings.clone() };
         self.adjust_queue(name, settings)
     }
 

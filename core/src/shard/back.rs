@@ -20,6 +20,7 @@ impl<R> Shard<R> {
                 self.desk.take_timer(slot);
             }
         }
+        self.desk.forget_timers_of_absent();
         self.unfire();
         self.retained.begin_again();
         self.forecast.go_back(now);

@@ -23,7 +23,7 @@ impl<R> Shard<R> {
             let mut state = self.desk[slot].state.clone();
             state.phase = Phase::Waiting;
             state.queue = Some(queue.clone());
-            // What happened to the task before is not the past of this row.
+            // What happened to the task before is not the past of this row; but what a sweep did to it can be taken back.
             (state.past, state.log) = (None, None);
             let key = task.in_queue(&queue);
             // One that lost its task, as it may be in stores that older versions wrote: this task has its id now.
@@ -69,11 +69,6 @@ impl<R> Shard<R> {
             }
         }
         Ok(open)
-    }
-
-    /// Whether it is not too late to change a task.
-    pub(super) fn is_open(&self, slot: Slot) -> bool {
-        self.open_parts(slot).is_ok()
     }
 
     /// The keys of the deliveries of a task that was broadcast, as far as they are not finished.

@@ -21,11 +21,22 @@ pub(super) struct Catalogue {
     noted_horizon: Position,
     /// Of how many shards this is one, according to the store.
     shards: u16,
+    /// The latest change of settings that this shard has adopted, of those that all shards make.
+    adopted: u64,
+    /// The same, according to the store.
+    noted_adopted: u64,
 }
 
 impl Catalogue {
     pub fn new(shards: u16) -> Catalogue {
-        Catalogue { changed: BTreeMap::new(), stored: BTreeMap::new(), noted_horizon: Position::START, shards }
+        Catalogue {
+            changed: BTreeMap::new(),
+            stored: BTreeMap::new(),
+            noted_horizon: Position::START,
+            shards,
+            adopted: 0,
+            noted_adopted: 0,
+        }
     }
 
     /// Takes over a row that is stored.
@@ -33,9 +44,19 @@ impl Catalogue {
         self.stored.insert(key, seq);
     }
 
-    /// Takes over how far minutes are counted.
-    pub fn restore_horizon(&mut self, minutes: Position) {
-        self.noted_horizon = minutes;
+    /// Takes over how far minutes are counted, and which changes were adopted.
+    pub fn restore_note(&mut self, note: &Meta) {
+        self.noted_horizon = note.minutes();
+        (self.adopted, self.noted_adopted) = (note.adopted(), note.adopted());
+    }
+
+    /// The number of the latest change of settings that was adopted.
+    pub fn adopted(&self) -> u64 {
+        self.adopted
+    }
+
+    pub fn adopt(&mut self, number: u64) {
+        self.adopted = self.adopted.max(number);
     }
 
     pub fn put(&mut self, key: Key, state: Bytes) {
@@ -47,17 +68,17 @@ impl Catalogue {
     }
 
     pub fn has_changed(&self) -> bool {
-        !self.changed.is_empty()
+        !self.changed.is_empty() || self.adopted != self.noted_adopted
     }
 
     /// The note of a shard that has none, which is opened for the first time.
     pub fn first_note(&mut self, numbers: &mut Numbers) -> Option<Change> {
-        let note = Meta::new(self.shards, numbers, self.noted_horizon);
+        let note = Meta::new(self.shards, numbers, self.noted_horizon, self.adopted);
         (!self.stored.contains_key(&Meta::key())).then(|| self.store(Meta::key(), note.encode(), numbers))
     }
 
     /// Stores the settings that changed, and the note if what it says has changed: minutes are counted up to
-    /// `horizon`, or numbers were given out that are not set aside.
+    /// `horizon`, a change was adopted, or numbers were given out that are not set aside.
     pub fn take_changes(&mut self, numbers: &mut Numbers, horizon: Position, changes: &mut Vec<Change>) {
         for (key, state) in std::mem::take(&mut self.changed) {
             match state {
@@ -69,8 +90,9 @@ impl Catalogue {
             }
         }
         let moved = std::mem::replace(&mut self.noted_horizon, horizon) != horizon;
-        if numbers.set_aside() || moved {
-            let note = Meta::new(self.shards, numbers, horizon);
+        let adopted = std::mem::replace(&mut self.noted_adopted, self.adopted) != self.adopted;
+        if numbers.set_aside() || moved || adopted {
+            let note = Meta::new(self.shards, numbers, horizon, self.adopted);
             changes.push(self.store(Meta::key(), note.encode(), numbers));
         }
     }

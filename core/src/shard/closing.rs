@@ -14,6 +14,7 @@ use super::directory::{Closed, Closing, QueueIndex, TopicIndex};
 use super::job::{Job, Work};
 use super::mend::Mended;
 use super::open::{queue_key, queue_mark, topic_key, topic_mark};
+use crate::adjustment::Subject;
 use crate::answer::{Answer, Refused};
 use crate::command::Command;
 use crate::name::Name;
@@ -23,48 +24,62 @@ use crate::stored::lay_mark;
 use crate::time::Timestamp;
 
 impl<R> Shard<R> {
-    pub(super) fn delete_topic(&mut self, name: &Name, force: bool, reply: R) {
-        let Some(index) = self.directory.topic_index(name) else {
-            return self.draft.answer(reply, Err(Refused::NoSuchTopic(name.clone())));
-        };
+    /// Deletes a topic or queue; answered when everything is cleared away.
+    pub(super) fn delete(&mut self, subject: &Subject, force: bool, reply: R) {
+        match self.close(subject, force) {
+            Ok(closed) => self.join_deletion(closed, reply),
+            Err(refused) => self.draft.answer(reply, Err(refused)),
+        }
+    }
+
+    /// Begins to delete a topic or queue, unless that is under way.
+    pub(super) fn close(&mut self, subject: &Subject, force: bool) -> Result<Closed, Refused> {
+        match subject {
+            Subject::Topic(name) => self.close_topic(name, force),
+            Subject::Queue(name) => self.close_queue(name, force),
+        }
+    }
+
+    fn close_topic(&mut self, name: &Name, force: bool) -> Result<Closed, Refused> {
+        let index = self.directory.topic_index(name).ok_or_else(|| Refused::NoSuchTopic(name.clone()))?;
         if self.directory.topic(index).closing.is_some() {
-            return self.join_deletion(Closed::Topic(index), reply);
+            return Ok(Closed::Topic(index));
         }
         // History alone does not hold a topic: it goes with it.
         let history = self.directory.topic(index).count(TallyKind::History) + self.touched_history(index);
         let rows = self.topic_holds(index) - history;
         if rows > 0 && !force {
-            return self.draft.answer(reply, Err(Refused::NotEmpty { name: name.clone(), rows }));
+            return Err(Refused::NotEmpty { name: name.clone(), rows });
         }
         self.catalogue.put(topic_mark(name), lay_mark(self.now));
-        self.begin_deletion(Closed::Topic(index), name, self.now, vec![reply]);
+        self.begin_deletion(Closed::Topic(index), name, self.now, self.numbers.next_row());
+        Ok(Closed::Topic(index))
     }
 
-    pub(super) fn delete_queue(&mut self, name: &Name, force: bool, reply: R) {
-        let Some(index) = self.directory.queue_index(name) else {
-            return self.draft.answer(reply, Err(Refused::NoSuchQueue(name.clone())));
-        };
+    fn close_queue(&mut self, name: &Name, force: bool) -> Result<Closed, Refused> {
+        let index = self.directory.queue_index(name).ok_or_else(|| Refused::NoSuchQueue(name.clone()))?;
         if self.directory.queue(index).closing.is_some() {
-            return self.join_deletion(Closed::Queue(index), reply);
+            return Ok(Closed::Queue(index));
         }
         let rows = self.queue_holds(index);
         if rows > 0 && !force {
-            return self.draft.answer(reply, Err(Refused::NotEmpty { name: name.clone(), rows }));
+            return Err(Refused::NotEmpty { name: name.clone(), rows });
         }
         if force {
             self.catalogue.put(queue_mark(name), lay_mark(self.now));
-            return self.begin_deletion(Closed::Queue(index), name, self.now, vec![reply]);
+            self.begin_deletion(Closed::Queue(index), name, self.now, self.numbers.next_row());
+            return Ok(Closed::Queue(index));
         }
         // What waits for its next attempt is not in the queue: it goes where its topic feeds then.
-        self.directory.close_queue(index, Closing::new(self.now, false));
+        self.directory.close_queue(index, Closing::new(self.now, self.numbers.next_row(), false));
         self.directory.reroute_to(name);
-        self.close_queue(index);
-        self.draft.answer(reply, Ok(Answer::Deleted(0)));
+        self.remove_queue(index);
+        Ok(Closed::Queue(index))
     }
 
     /// Begins to clear away, or goes on with it after the shard was opened anew.
-    pub(super) fn begin_deletion(&mut self, what: Closed, name: &Name, since: Timestamp, replies: Vec<R>) {
-        let closing = Closing::new(since, true);
+    pub(super) fn begin_deletion(&mut self, what: Closed, name: &Name, since: Timestamp, first_after: u64) {
+        let closing = Closing::new(since, first_after, true);
         match what {
             Closed::Topic(index) => self.directory.close_topic(index, closing),
             Closed::Queue(index) => {
@@ -72,11 +87,11 @@ impl<R> Shard<R> {
                 self.directory.reroute_to(name);
             }
         }
-        self.jobs.push(Job::new(Work::delete(what, name.clone()), replies, self.numbers.next_row(), self.now));
+        self.jobs.push(Job::new(Work::delete(what, name.clone()), Vec::new(), self.numbers.next_row(), self.now));
     }
 
-    /// Somebody asks for a deletion that is under way: it is answered when that is over.
-    fn join_deletion(&mut self, what: Closed, reply: R) {
+    /// Somebody waits for a deletion that is under way: it is answered when that is over.
+    pub(super) fn join_deletion(&mut self, what: Closed, reply: R) {
         match self.jobs.iter_mut().find(|job| job.deletes() == Some(what)) {
             Some(job) => job.replies.push(reply),
             // It held nothing and goes at the end of this step.
@@ -152,26 +167,28 @@ impl<R> Shard<R> {
     /// Everything it held is gone: now it goes itself. Says how much there was.
     pub(super) fn end_deletion(&mut self, what: Closed) -> u64 {
         match what {
-            Closed::Topic(index) => self.close_topic(index),
-            Closed::Queue(index) => self.close_queue(index),
+            Closed::Topic(index) => self.remove_topic(index),
+            Closed::Queue(index) => self.remove_queue(index),
         }
         self.directory.closing_mut(what).gone
     }
 
-    fn close_topic(&mut self, index: TopicIndex) {
+    fn remove_topic(&mut self, index: TopicIndex) {
         let topic = self.directory.topic(index);
         let (name, history) = (topic.name.clone(), topic.settings.history);
         self.catalogue.remove(topic_key(&name));
         self.catalogue.remove(topic_mark(&name));
+        self.buckets.renew(Subject::Topic(name.clone()), None);
         self.retained.history.drop(history);
         self.draft.topic_gone(name);
         self.directory.let_go(Closed::Topic(index));
     }
 
-    fn close_queue(&mut self, index: QueueIndex) {
+    fn remove_queue(&mut self, index: QueueIndex) {
         let (name, settings) = (self.directory.queue(index).name.clone(), self.directory.queue(index).settings.clone());
         self.catalogue.remove(queue_key(&name));
         self.catalogue.remove(queue_mark(&name));
+        self.buckets.renew(Subject::Queue(name.clone()), None);
         self.end_retention(&settings);
         self.draft.queue_gone(name.clone());
         self.stock.forget(name);

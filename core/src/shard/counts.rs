@@ -7,7 +7,7 @@ use crate::answer::First;
 use crate::command::Chosen;
 use crate::name::Name;
 use crate::settings::{QueueSettings, TopicSettings};
-use crate::state::{Phase, State};
+use crate::state::{Phase, State, UnreadableState};
 use crate::store::{Row, Table, Tally, TallyKind};
 use crate::time::Timestamp;
 
@@ -252,16 +252,20 @@ impl<R> Shard<R> {
         let queue = of_queue.and(self.desk[slot].state.queue.as_ref());
         if let (Some(kind), Some(queue)) = (of_queue, queue.and_then(|queue| self.directory.queue_index(queue))) {
             self.directory.count_queue(queue, kind, by);
+            if kind == TallyKind::QueueLeased {
+                if by > 0 { self.directory.hold(queue, position) } else { self.directory.let_loose(queue, position) }
+            }
         }
     }
 }
 
 /// The tallies in which a row of tasks counts, by topic and queue: those by time follow from the waiting ones.
-pub fn counted_in(row: &Row) -> Vec<Tally> {
-    let state = State::decode(&row.state);
-    let Some((of_topic, of_queue)) = kinds(row.table, &state.phase) else { return Vec::new() };
+pub fn counted_in(row: &Row) -> Result<Vec<Tally>, UnreadableState> {
+    let state = State::read_back(&row.state)?;
+    let Some((of_topic, of_queue)) = kinds(row.table, &state.phase) else { return Ok(Vec::new()) };
     let of_queue = of_queue.zip(state.queue.as_ref()).map(|(kind, queue)| Tally::named(kind, queue));
-    [Tally::named(of_topic, &Name::stored(row.key.topic()))].into_iter().chain(of_queue).collect()
+    let topic = Name::read_back(row.key.topic()).map_err(|_| UnreadableState::Damaged)?;
+    Ok([Tally::named(of_topic, &topic)].into_iter().chain(of_queue).collect())
 }
 
 /// What a row counts as: for its topic, and for its queue.

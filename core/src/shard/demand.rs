@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::Shard;
 use super::desk::Slot;
-use super::directory::QueueIndex;
+use super::directory::{Closed, QueueIndex};
 use super::needs::Needs;
 use crate::board::Board;
 use crate::name::Name;
@@ -91,7 +91,11 @@ impl<R> Shard<R> {
         let bodiless: Vec<Slot> =
             ready.filter_map(|(_, position)| self.desk.at(position)).filter(is_bodiless).collect();
         for slot in bodiless {
-            self.die(slot, Reason::Lost, None);
+            match self.going(slot) {
+                // Its task has been cleared away, and it is about to be.
+                Some(Closed::Topic(_)) => _ = self.clear_up(slot),
+                _ => self.die(slot, Reason::Lost, None),
+            }
         }
     }
 

@@ -122,8 +122,8 @@ impl<R> Shard<R> {
             Some(index) => Some(&self.directory.queue(index).name),
             None => row.state.queue.as_ref(),
         };
-        let (queue, task, key) = (queue.cloned(), row.key().clone(), row.group().cloned());
-        self.draft.events.push(Event { at: self.now, task, queue, key, what });
+        let (queue, task, number, key) = (queue.cloned(), row.key().clone(), row.seq(), row.group().cloned());
+        self.draft.events.push(Event { at: self.now, task, number, queue, key, what });
     }
 
     /// The counts that turned out to be wrong since the shard was opened.

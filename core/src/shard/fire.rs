@@ -2,7 +2,7 @@
 
 use super::Shard;
 use super::desk::Slot;
-use super::directory::{Closed, QueueIndex, Route};
+use super::directory::{Closed, Closing, QueueIndex, Route};
 use crate::state::{Phase, Reason};
 use crate::store::Position;
 use crate::time::Timestamp;
@@ -86,8 +86,9 @@ impl<R> Shard<R> {
     }
 
     fn was_due_before_closing(&self, slot: Slot, queue: QueueIndex) -> bool {
-        let closing = self.directory.queue(queue).closing.as_ref();
-        closing.is_some_and(|closing| closing.is_forced && self.desk[slot].at() < closing.since)
+        let (row, closing) = (self.desk[slot].position(), self.directory.queue(queue).closing.as_ref());
+        let was_there = |closing: &Closing| row.at < closing.since && row.seq < closing.first_after;
+        closing.is_some_and(|closing| closing.is_forced && was_there(closing))
     }
 
     /// Lets a row whose time has come wait for the end of a deletion: it goes to the next queue of that name.

@@ -14,6 +14,7 @@ use super::stretch::{Reading, Stretch};
 use crate::state::{Phase, State};
 use crate::store::{Bodies, Position, Scan, Table, Tally, TallyKind};
 use crate::time::{Millis, Timestamp};
+use crate::unit::Unit;
 
 const MINUTE: u64 = 60_000;
 const DAY: u64 = 24 * 60 * MINUTE;
@@ -22,26 +23,11 @@ const REACH: Millis = Millis(62 * DAY);
 /// How many rows are read in one step to move the horizon.
 const SLICE: usize = 1_024;
 
-/// The length of a slot of the forecast.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
-    /// 60 seconds.
-    Minute,
-    /// 60 minutes.
-    Hour,
-    /// 24 hours, from midnight UTC.
-    Day,
-}
-
-impl Unit {
-    /// Its length.
-    pub fn millis(self) -> u64 {
-        match self {
-            Unit::Minute => MINUTE,
-            Unit::Hour => 60 * MINUTE,
-            Unit::Day => DAY,
-        }
-    }
+/// Where a delivery counts that waits for this position, if those before the horizon are counted by minute.
+pub(super) fn slots(position: Position, horizon: Position) -> impl Iterator<Item = (TallyKind, u64)> {
+    let at = position.at.as_millis();
+    let minute = (position < horizon).then_some((TallyKind::DueMinute, at / MINUTE));
+    [(TallyKind::DueDay, at / DAY)].into_iter().chain(minute)
 }
 
 #[derive(Debug, Default)]
@@ -65,11 +51,7 @@ impl Forecast {
 
     /// Counts a delivery that waits for this position, or takes it off the count.
     pub fn count(&mut self, position: Position, by: i64) {
-        let at = position.at.as_millis();
-        self.add(TallyKind::DueDay, at / DAY, by);
-        if position < self.horizon {
-            self.add(TallyKind::DueMinute, at / MINUTE, by);
-        }
+        slots(position, self.horizon).for_each(|(kind, slot)| self.add(kind, slot, by));
     }
 
     /// Counts by minute a delivery that the horizon has reached.
@@ -194,20 +176,21 @@ impl Forecast {
     /// How many deliveries come due in each of the next slots. The first slot is the one that is
     /// running; what came due in it and still waits for a consumer is included.
     pub fn view(&self, now: Timestamp, unit: Unit, slots: usize) -> Vec<(Timestamp, u64)> {
-        let length = unit.millis();
-        let first = now.as_millis() / length;
-        let minutes = length / MINUTE;
         let count = |slot: u64| -> i64 {
+            let (from, until) = (unit.first_milli(slot), unit.first_milli(slot + 1));
             match unit {
-                Unit::Day => self.days.get(&slot).copied().unwrap_or(0),
                 Unit::Minute | Unit::Hour => {
-                    (slot * minutes..(slot + 1) * minutes).filter_map(|minute| self.minutes.get(&minute)).sum()
+                    (from / MINUTE..until / MINUTE).filter_map(|minute| self.minutes.get(&minute)).sum()
+                }
+                Unit::Day | Unit::Week | Unit::Month => {
+                    self.days.range(from / DAY..until / DAY).map(|(_, count)| count).sum()
                 }
             }
         };
-        let last = Timestamp::LAST.as_millis() / length;
+        let first = unit.slot(now);
+        let last = unit.slot(Timestamp::LAST);
         let slots = (0..slots as u64).map(|slot| first + slot).take_while(|slot| *slot <= last);
-        slots.map(|slot| (Timestamp::from_millis(slot * length), count(slot).max(0) as u64)).collect()
+        slots.map(|slot| (unit.beginning(slot), count(slot).max(0) as u64)).collect()
     }
 }
 
@@ -259,6 +242,7 @@ mod tests {
         assert_eq!(counts(Unit::Minute, 3), [2, 1, 0]);
         assert_eq!(counts(Unit::Hour, 2), [3, 1]);
         assert_eq!(counts(Unit::Day, 2), [4, 1]);
+        assert_eq!((counts(Unit::Week, 2), counts(Unit::Month, 2)), (vec![5, 0], vec![5, 0]));
     }
 
     #[test]

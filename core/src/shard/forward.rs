@@ -62,7 +62,9 @@ impl<R> Shard<R> {
         task.routing_key = row.state.routing_key.clone();
         task.key = row.group().cloned();
         task.priority = Some(row.state.priority);
-        let id = forward_id(row.key().id(), self.id(), number);
+        // It may have been sent before its shard was divided, and has to arrive once.
+        let born_in = self.config.eras.birthplace(self.id(), number, self.config.shards);
+        let id = forward_id(row.key().id(), born_in, number);
         self.draft.forward(Forward { key: row.key().clone(), journey: number, task, id });
         self.hold_until(slot, self.now.plus(patience(death.at, self.now)));
     }

@@ -171,6 +171,8 @@ impl<R> Shard<R> {
         self.draft.taken(&self.directory.queue(queue).name, offered_at);
         self.leave_ready(slot);
         self.touch(slot);
+        self.outdate_mark(slot);
+        self.desk.hand_over(slot, self.now);
         let token = self.numbers.token();
         let queue = self.directory.queue(queue);
         let row = self.desk.edit(slot);

@@ -1,5 +1,5 @@
-//! What a shard notes for itself: of how many shards it is one, which numbers it has given out, and
-//! how far minutes are counted.
+//! What a shard notes for itself: of how many shards it is one, which numbers it has given out, how far minutes are
+//! counted, and which change of settings it adopted last.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -91,9 +91,16 @@ impl Counter {
     }
 }
 
-/// The note, as it is stored among the settings. Before there were three kinds of numbers it had one of them.
+/// The note, as it is stored among the settings. As long as nothing was adopted it is written without that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Meta {
+    before: Meta2,
+    adopted: u64,
+}
+
+/// Before there were three kinds of numbers it had one of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Meta2 {
     before: Meta1,
     tokens: u64,
     settings: u64,
@@ -108,10 +115,11 @@ struct Meta1 {
 }
 
 impl Meta {
-    pub fn new(shards: u16, numbers: &Numbers, minutes: Position) -> Meta {
+    pub fn new(shards: u16, numbers: &Numbers, minutes: Position, adopted: u64) -> Meta {
         let rows = numbers.rows.set_aside;
-        let before = Meta1 { shards, rows, minutes_at: minutes.at, minutes_seq: minutes.seq };
-        Meta { before, tokens: numbers.tokens.set_aside, settings: numbers.settings.set_aside }
+        let first = Meta1 { shards, rows, minutes_at: minutes.at, minutes_seq: minutes.seq };
+        let second = Meta2 { before: first, tokens: numbers.tokens.set_aside, settings: numbers.settings.set_aside };
+        Meta { before: second, adopted }
     }
 
     /// The row it is stored under.
@@ -121,25 +129,42 @@ impl Meta {
 
     /// Into how many shards the tasks are divided.
     pub fn shards(self) -> u16 {
-        self.before.shards
+        self.before.before.shards
     }
 
     /// Numbers to go on with.
     pub fn numbers(self) -> Numbers {
         Numbers {
-            rows: Counter::from(self.before.rows),
-            tokens: Counter::from(self.tokens),
-            settings: Counter::from(self.settings),
+            rows: Counter::from(self.before.before.rows),
+            tokens: Counter::from(self.before.tokens),
+            settings: Counter::from(self.before.settings),
         }
+    }
+
+    /// All numbers of rows and all tokens that were given are below these.
+    pub fn bounds(self) -> (u64, u64) {
+        (self.before.before.rows, self.before.tokens)
+    }
+
+    /// The same for one of so many shards, which goes on with other numbers.
+    pub fn divided(self, shards: u16, rows: u64, tokens: u64) -> Meta {
+        let first = Meta1 { shards, rows, ..self.before.before };
+        Meta { before: Meta2 { before: first, tokens, ..self.before }, ..self }
     }
 
     /// How far minutes are counted.
     pub fn minutes(self) -> Position {
-        Position { at: self.before.minutes_at, seq: self.before.minutes_seq }
+        let Meta1 { minutes_at: at, minutes_seq: seq, .. } = self.before.before;
+        Position { at, seq }
+    }
+
+    /// The number of the latest change of settings that was adopted.
+    pub fn adopted(self) -> u64 {
+        self.adopted
     }
 
     pub fn encode(self) -> Bytes {
-        stored::lay(2, &self)
+        if self.adopted == 0 { stored::lay(2, &self.before) } else { stored::lay(3, &self) }
     }
 
     pub fn decode(bytes: &[u8]) -> Meta {
@@ -147,9 +172,10 @@ impl Meta {
             // Leases and settings drew from the numbers of rows: nothing above those was given to anybody.
             (1, fields) => {
                 let before: Meta1 = stored::read(fields);
-                Meta { before, tokens: before.rows, settings: FIRST_SETTING }
+                Meta { before: Meta2 { before, tokens: before.rows, settings: FIRST_SETTING }, adopted: 0 }
             }
-            (2, fields) => stored::read(fields),
+            (2, fields) => Meta { before: stored::read(fields), adopted: 0 },
+            (3, fields) => stored::read(fields),
             _ => stored::newer("this note"),
         }
     }
@@ -167,7 +193,7 @@ mod tests {
             assert_eq!(take(&mut numbers), first + 1);
             assert!(numbers.set_aside());
             assert!(!numbers.set_aside());
-            let mut after_restart = Meta::decode(&Meta::new(1, &numbers, Position::START).encode()).numbers();
+            let mut after_restart = Meta::decode(&Meta::new(1, &numbers, Position::START, 0).encode()).numbers();
             let after_restart = take(&mut after_restart);
             for _ in 0..BLOCK {
                 assert!(take(&mut numbers) < after_restart);
@@ -180,14 +206,14 @@ mod tests {
 
     #[test]
     fn a_token_is_given_once_also_if_the_store_forgot_that_it_was() {
-        let note = Meta::new(1, &Numbers::new(), Position::START);
+        let note = Meta::new(1, &Numbers::new(), Position::START, 0);
         let mut lost = note.numbers();
         lost.give_tokens_under(Fence(7_000));
         let mut after = note.numbers();
         after.give_tokens_under(Fence(9_000));
         assert_eq!((lost.token(), lost.token(), after.token()), (7_000, 7_001, 9_000));
         after.set_aside();
-        let mut next = Meta::new(1, &after, Position::START).numbers();
+        let mut next = Meta::new(1, &after, Position::START, 0).numbers();
         next.give_tokens_under(Fence(9_001));
         assert!(next.token() > after.token(), "those that the store knows of count, too");
     }
@@ -209,5 +235,11 @@ mod tests {
         assert_eq!(meta.encode(), version_2);
         let mut numbers = meta.numbers();
         assert_eq!((numbers.row(), numbers.token(), numbers.setting()), (behind, 9, FIRST_SETTING));
+        assert_eq!(meta.adopted(), 0);
+
+        let version_3 = [&[3], &version_2[1..], &[172, 2]].concat();
+        let adopted = Meta::decode(&version_3);
+        assert_eq!((adopted.adopted(), adopted.minutes()), (300, minutes));
+        assert_eq!(adopted.encode(), version_3);
     }
 }

@@ -5,18 +5,21 @@
 //! of order in one place, and a simulation can run years of faults in seconds.
 
 mod admin;
+mod adopt;
 mod ahead;
 mod back;
 mod broadcast;
 mod catalogue;
 mod closing;
 mod counts;
+mod course;
 mod cramped;
 mod demand;
 mod desk;
 mod destination;
 mod directory;
 mod draft;
+mod draw;
 mod ending;
 mod enqueue;
 mod entries;
@@ -24,12 +27,15 @@ mod fire;
 mod flight;
 mod forecast;
 mod forward;
+mod held;
 mod job;
 mod late;
 mod lease;
+mod marks;
 mod mend;
 mod meta;
 mod needs;
+mod note;
 mod numbered;
 mod open;
 mod positions;
@@ -44,18 +50,22 @@ mod step;
 mod stock;
 mod stretch;
 mod sweep;
+mod sweeping;
 mod timers;
 
 pub use counts::{Counts, QueueCounts, QueueView, TopicCounts, TopicView, Total, counted_in};
-pub use forecast::Unit;
 pub use forward::Forward;
 pub(crate) use forward::HEADER_PREFIX;
 pub use mend::Mended;
 pub use needs::{Fetched, Needs};
+pub use note::Note;
 pub use open::{OpenError, StoredSettings, noted_shards, settings_of};
+pub use sweeping::uncounted;
 
+use crate::adjustment::Subject;
 use crate::answer::{Answer, Refused, Reply};
 use crate::command::Command;
+use crate::division::Eras;
 use crate::event::Event;
 use crate::name::Name;
 use crate::settings::Rate;
@@ -67,6 +77,7 @@ use cramped::Shortage;
 use desk::Desk;
 use directory::Directory;
 use draft::Draft;
+use draw::Buckets;
 use flight::Flight;
 use forecast::Forecast;
 use job::Job;
@@ -74,14 +85,17 @@ use meta::Numbers;
 use prepare::Agenda;
 use retention::Retained;
 use stock::Stock;
+use sweeping::Sweeps;
 use timers::Timers;
 
 /// How a shard works.
 #[derive(Clone, Debug)]
 pub struct ShardConfig {
     /// Into how many shards the tasks are divided, of which this is one. It is noted when the shard
-    /// is opened for the first time, and cannot change after that.
+    /// is opened for the first time, and cannot change after that but by dividing the shard.
     pub shards: u16,
+    /// Into how many they were divided before.
+    pub eras: Eras,
     /// Limits on what is scheduled.
     pub limits: Limits,
     /// Whether topics and queues come to be by being used.
@@ -105,6 +119,10 @@ pub struct ShardConfig {
     pub read_bytes: usize,
     /// How many bytes of rows may be kept in memory that need not be.
     pub cache: usize,
+    /// By how much the time at which a request was read, which is not less than the true one, may be ahead of the time of
+    /// the step that follows, which is not more: as well as the node knows its clock. A request from before the clock was
+    /// set back counts as read so much later than the step.
+    pub clock_width: Millis,
     /// Decides the jitter of retries and the order in hash tables; differs from shard to shard.
     pub seed: u64,
 }
@@ -113,6 +131,7 @@ impl Default for ShardConfig {
     fn default() -> ShardConfig {
         ShardConfig {
             shards: 1,
+            eras: Eras::default(),
             limits: Limits::default(),
             create_on_use: true,
             keeps_history: false,
@@ -124,6 +143,7 @@ impl Default for ShardConfig {
             answer_bytes: 8 << 20,
             read_bytes: 16 << 20,
             cache: 64 << 20,
+            clock_width: Millis(1),
             seed: 0,
         }
     }
@@ -184,7 +204,8 @@ pub struct Output<R> {
 /// [`step`](Shard::step) does all five. When an output's batch is durable, tell
 /// [`committed`](Shard::committed), and before it [`handed_over`](Shard::handed_over) if deliveries leave later than
 /// `apply` was told; further steps need not wait for that. If a read or a commit
-/// fails, the shard's memory is not to be trusted: drop it and open it again.
+/// fails, the shard's memory is not to be trusted: drop it and open it again. If it was a read, those who asked for something
+/// in the step can be told for sure ([`call_off`](Shard::call_off)).
 #[derive(Debug)]
 pub struct Shard<R> {
     config: ShardConfig,
@@ -207,7 +228,11 @@ pub struct Shard<R> {
     retained: Retained,
     /// What waits for room in the store.
     shortage: Shortage,
+    /// Of rates that several nodes keep.
+    buckets: Buckets,
     jobs: Vec<Job<R>>,
+    /// Those that go on by themselves, and the latest that did.
+    sweeps: Sweeps,
     /// The step that is being prepared.
     agenda: Agenda<R>,
     /// What the step says so far.
@@ -240,7 +265,7 @@ impl<R> Shard<R> {
     fn handle(&mut self, request: Request<R>) {
         let Request { command, reply, read_at } = request;
         // It was read before this step began, whatever a clock said that has been set back since.
-        let from = read_at.min(self.now.plus(Millis(1)));
+        let from = read_at.min(self.now.plus(self.config.clock_width));
         self.clear_up_before(&command);
         let answer: Result<Answer, Refused> = match command {
             Command::Schedule(schedule) => self.schedule(*schedule, from).map(Answer::Scheduled),
@@ -255,19 +280,26 @@ impl<R> Shard<R> {
             Command::Hasten { row } => self.hasten(&row),
             Command::Take(take) => self.take(&take),
             Command::Replay(selected) => self.replay_one(&selected.key()),
+            Command::Restore { topic, id } => self.restore(&Key::task(&topic, &id)),
             Command::Purge(selected) => self.purge_one(&selected.key()),
             Command::Forget { topic, id, finished_at } => self.forget_finished(&Key::task(&topic, &id), finished_at),
             Command::Sweep(sweep) => return self.start_sweep(*sweep, reply, from),
+            Command::Preview(sweep) => return self.start_preview(*sweep, reply),
+            Command::BeginSweep(sweep) => self.begin_sweep(*sweep),
+            Command::StopSweep { number } => self.stop_sweep(number),
+            Command::Sweeps => Ok(Answer::Sweeps(self.sweeps.progress())),
             Command::PutTopic { name, settings } => self.put_topic(&name, *settings),
             Command::PutQueue { name, settings } => self.put_queue(&name, *settings),
             Command::PauseTopic { name, paused } => self.pause_topic(&name, paused),
             Command::PauseQueue { name, until } => self.pause_queue(&name, until),
-            Command::DeleteTopic { name, force } => return self.delete_topic(&name, force, reply),
-            Command::DeleteQueue { name, force } => return self.delete_queue(&name, force, reply),
+            Command::DeleteTopic { name, force } => return self.delete(&Subject::Topic(name), force, reply),
+            Command::DeleteQueue { name, force } => return self.delete(&Subject::Queue(name), force, reply),
+            Command::Adopt(adopt) => return self.adopt(*adopt, reply),
             Command::Forwarded { key, journey, refused } => self.forwarded(&key, journey, refused),
             Command::Topics(chosen) => Ok(Answer::Topics(self.look_at_counts(|shard| shard.view_topics(&chosen)))),
             Command::Queues(chosen) => Ok(Answer::Queues(self.look_at_counts(|shard| shard.view_queues(&chosen)))),
             Command::Total => Ok(Answer::Total(self.look_at_counts(Shard::total))),
+            Command::Draw { from, tokens } => Ok(Answer::Drawn(self.draw(&from, tokens))),
             Command::First { queue } => Ok(Answer::First(self.first_in(&queue))),
             // It is answered when all is counted that it should show.
             Command::Forecast { .. } if self.forecast.is_behind(self.now) => {
@@ -276,6 +308,11 @@ impl<R> Shard<R> {
             Command::Forecast { unit, slots } => {
                 let view = |shard: &Shard<R>| shard.forecast.view(shard.now, unit, slots);
                 Ok(Answer::Forecast(self.look_at_counts(view)))
+            }
+            Command::Line(line) => Ok(Answer::Line(self.look_at_counts(|shard| shard.line(&line)))),
+            Command::Leases(leases) => Ok(Answer::Line(self.look_at_counts(|shard| shard.leases(&leases)))),
+            Command::Holders { queue, within } => {
+                Ok(Answer::Holders(self.look_at_counts(|shard| shard.holders(queue.as_ref(), &within))))
             }
         };
         self.draft.answer(reply, answer);

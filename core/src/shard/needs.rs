@@ -178,6 +178,7 @@ impl<R> Shard<R> {
                 self.need_relatives(&key, needs);
                 self.need_key(&key, needs);
             }
+            Command::Restore { topic, id } => self.need_key(&Key::task(topic, id), needs),
             Command::Revoke(revoke) => {
                 let key = revoke.selected.key();
                 self.need_relatives(&key, needs);

@@ -61,6 +61,7 @@ impl<R> Shard<R> {
             Phase::Dead(_) => self.replay(slot).map(Answer::Hastened),
             Phase::Waiting if row.at() > self.now => {
                 self.check_return(slot)?;
+                self.outdate_mark(slot);
                 self.touch(slot);
                 let state = &mut self.desk.edit(slot).state;
                 state.keep_delay();

@@ -7,12 +7,14 @@ use super::cramped::Shortage;
 use super::desk::Desk;
 use super::directory::{Closed, Directory};
 use super::draft::Draft;
+use super::draw::Buckets;
 use super::flight::Flight;
 use super::forecast::Forecast;
 use super::meta::{Meta, Numbers};
 use super::prepare::Agenda;
 use super::retention::Retained;
 use super::stock::Stock;
+use super::sweeping::{SweepNote, Sweeps};
 use super::timers::Timers;
 use super::{Shard, ShardConfig};
 use crate::name::Name;
@@ -100,7 +102,7 @@ pub fn settings_of(store: &dyn Store, shard: ShardId) -> Result<StoredSettings, 
         rows.extend(page.rows);
         next = page.next;
     }
-    for row in rows.iter().filter(|row| row.key.id() != MARK) {
+    for row in rows.iter().filter(|row| row.key.id().is_empty()) {
         if !row.key.topic().is_empty() {
             settings.topics.insert(Name::stored(row.key.topic()), TopicSettings::read(&row.state));
         } else if !row.key.queue().is_empty() {
@@ -124,6 +126,9 @@ pub fn noted_shards(store: &dyn Store) -> Result<Option<u16>, StoreError> {
     Ok(None)
 }
 
+/// What is said of a store that is being divided into more shards.
+const GROWING: &str = "this store is being divided into more shards, and that is not finished: run the same `punctual shards grow` again, it continues";
+
 /// Why a shard cannot be opened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
@@ -138,6 +143,9 @@ pub enum OpenError {
         /// Into how many they were said to be.
         configured: u16,
     },
+    /// The shard is being divided, and some of its rows may be elsewhere.
+    #[error("{GROWING}")]
+    Growing,
 }
 
 impl<R> Shard<R> {
@@ -154,12 +162,14 @@ impl<R> Shard<R> {
         let mut shard = Shard::empty(id, tenure, config, now);
         let Basis { settings, tallies } = read_basis(store, id, tenure)?;
         let (marks, settings): (Vec<Row>, Vec<Row>) = settings.into_iter().partition(|row| row.key.id() == MARK);
+        let (sweeps, settings): (Vec<Row>, Vec<Row>) = settings.into_iter().partition(SweepNote::is_in);
         for row in settings {
             shard.restore_setting(&row)?;
         }
         for mark in marks {
             shard.go_on_deleting(&mark);
         }
+        shard.go_on_sweeping(&sweeps);
         shard.numbers.give_tokens_under(tenure.fence);
         if let Some(note) = shard.catalogue.first_note(&mut shard.numbers) {
             for answer in store.commit(vec![shard.flight.seal(vec![note], Vec::new())])? {
@@ -198,7 +208,9 @@ impl<R> Shard<R> {
             forecast: Forecast::default(),
             retained: Retained::new(config.keeps_history),
             shortage: Shortage::new(),
+            buckets: Buckets::new(now),
             jobs: Vec::new(),
+            sweeps: Sweeps::default(),
             agenda: Agenda::default(),
             draft: Draft::new(),
             config,
@@ -214,7 +226,8 @@ impl<R> Shard<R> {
             topic => (topic, self.directory.topic_index(topic).map(Closed::Topic)),
         };
         if let Some(what) = what {
-            self.begin_deletion(what, &Name::stored(name), since.min(self.now), Vec::new());
+            // Which rows came in after it began is not known any more.
+            self.begin_deletion(what, &Name::stored(name), since.min(self.now), u64::MAX);
         }
     }
 
@@ -235,12 +248,15 @@ impl<R> Shard<R> {
         } else {
             let meta = Meta::decode(&row.state);
             let (noted, configured) = (meta.shards(), self.config.shards);
+            if noted == 0 {
+                return Err(OpenError::Growing);
+            }
             if noted != configured {
                 return Err(OpenError::Shards { noted, configured });
             }
             self.numbers = meta.numbers();
             self.forecast.set_horizon(meta.minutes());
-            self.catalogue.restore_horizon(meta.minutes());
+            self.catalogue.restore_note(&meta);
         }
         self.catalogue.restore(row.key.clone(), row.seq);
         Ok(())

@@ -74,6 +74,22 @@ impl Positions {
         self.chunks.values().flatten().copied()
     }
 
+    /// Those from this one on.
+    pub fn from(&self, first: Position) -> impl Iterator<Item = Position> {
+        let known_by = self.chunks.range(..=first).next_back().map_or(first, |(known_by, _)| *known_by);
+        self.chunks
+            .range(known_by..)
+            .flat_map(|(_, chunk)| chunk)
+            .copied()
+            .skip_while(move |position| *position < first)
+    }
+
+    /// Those before this one, the last of them first.
+    pub fn before(&self, end: Position) -> impl Iterator<Item = Position> {
+        let chunks = self.chunks.range(..end).rev();
+        chunks.flat_map(|(_, chunk)| chunk.iter().rev()).copied().skip_while(move |position| *position >= end)
+    }
+
     pub fn is_empty(&self) -> bool {
         self.chunks.is_empty()
     }
@@ -133,6 +149,8 @@ mod tests {
             assert_eq!(positions.contains(one), comes);
             if step % 500 == 0 {
                 assert!(positions.iter().eq(plain.iter().copied()), "step {step}");
+                assert!(positions.from(one).eq(plain.range(one..).copied()), "step {step}");
+                assert!(positions.before(one).eq(plain.range(..one).rev().copied()), "step {step}");
             }
         }
         for one in plain {

@@ -110,9 +110,16 @@ impl<R> Shard<R> {
             match &stretch.reading {
                 Reading::Scan(scan) => needs.scans.push(scan.clone()),
                 Reading::Find(find) => needs.finds.push(find.clone()),
+                Reading::Nothing => {}
             }
         }
         needs
+    }
+
+    /// Calls off the step that is being prepared, and gives back those who asked for something in it: nothing of it was
+    /// done. Who waits for what earlier steps have begun is not among them.
+    pub fn call_off(&mut self) -> impl Iterator<Item = R> {
+        std::mem::take(&mut self.agenda).requests.into_iter().map(|request| request.reply)
     }
 
     /// Takes what was read, and says what to read now that it is known.
@@ -157,6 +164,7 @@ impl<R> Shard<R> {
                 match stretch.reading {
                     Reading::Scan(_) => stretch.fill(scans.next().expect(CAME)),
                     Reading::Find(_) => stretch.fill_by_number(finds.next().expect(CAME)),
+                    Reading::Nothing => {}
                 }
             }
             // What is read ahead or counted is taken from its stretch later; what may be changed has to be on the desk.
@@ -179,6 +187,7 @@ impl<R> Shard<R> {
         if let Some(slot) = self.desk.supply(row, topic, with_body) {
             let ready_in = self.find_ready(slot);
             self.desk.stand_in(slot, ready_in);
+            self.take_in_held(slot);
         }
     }
 

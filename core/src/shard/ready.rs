@@ -4,6 +4,7 @@
 //! that a backlog of millions costs little memory.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 use super::positions::Positions;
 use crate::settings::{Order, URGENT_PRIORITY};
@@ -91,6 +92,17 @@ impl ReadySet {
         all.flat_map(|(priority, positions)| positions.iter().map(|position| (*priority, self.turn(position))))
     }
 
+    /// Those from this one on, next one first.
+    pub fn from(&self, priority: u32, position: Position) -> impl Iterator<Item = (u32, Position)> {
+        let first = self.turn(position);
+        let of_priority = self.by_priority.get(&priority).into_iter().flat_map(move |positions| positions.from(first));
+        let of_others = self.by_priority.range((Bound::Excluded(priority), Bound::Unbounded));
+        let of_others =
+            of_others.flat_map(|(priority, positions)| positions.iter().map(|position| (*priority, position)));
+        let all = of_priority.map(move |position| (priority, position)).chain(of_others);
+        all.map(|(priority, position)| (priority, self.turn(position)))
+    }
+
     /// Since when the delivery has been ready that was ready first, of those that are first of their priority. With
     /// thousands of priorities it is looked for among the most and the least urgent.
     pub fn oldest(&self) -> Option<Timestamp> {
@@ -141,6 +153,12 @@ mod tests {
         assert_eq!(in_order(&ready), [(1, at(9, 2)), (1, at(7, 3)), (1, at(5, 4)), (2, at(1, 1))]);
         assert_eq!((ready.first(), ready.least_urgent()), (Some((1, at(9, 2))), Some((2, at(1, 1)))));
         assert!(ready.contains(1, at(7, 3)) && !ready.contains(1, at(3, 7)));
+        let from =
+            |priority, position| ready.from(priority, position).map(|(_, position)| position.seq).collect::<Vec<_>>();
+        assert_eq!(
+            (from(0, at(0, 0)), from(1, at(7, 3)), from(2, at(0, 0))),
+            (vec![2, 3, 4, 1], vec![3, 4, 1], vec![1])
+        );
         ready.reorder(Order::Due);
         assert_eq!(in_order(&ready), [(1, at(5, 4)), (1, at(7, 3)), (1, at(9, 2)), (2, at(1, 1))]);
         ready.reorder(Order::Arrival);

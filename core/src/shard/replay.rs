@@ -1,10 +1,12 @@
-//! Handing out again what is dead or finished.
+//! Handing out again what is dead or finished, and taking back a cancellation.
 
 use super::Shard;
 use super::desk::Slot;
 use crate::answer::{Answer, Refused, Reply, Standing};
 use crate::event::What;
+use crate::state::{Ending, Phase};
 use crate::store::{Key, Table};
+use crate::time::Timestamp;
 
 impl<R> Shard<R> {
     pub(super) fn replay_one(&mut self, key: &Key) -> Reply {
@@ -24,6 +26,7 @@ impl<R> Shard<R> {
         self.check_return(slot)?;
         self.happens(slot, What::Replayed);
         self.touch(slot);
+        self.outdate_mark(slot);
         let row = self.desk.edit(slot);
         row.state.begin_anew();
         row.state.keep_delay();
@@ -34,5 +37,28 @@ impl<R> Shard<R> {
         }
         self.wait_until(slot, self.now);
         Ok(self.standing(slot))
+    }
+
+    /// Takes back the cancellation of a task. It waits for its old due time again, with what is known of its attempts; if that
+    /// has passed, or it was waiting for its next attempt, it is available at once, and stays cancelled if there is no room.
+    pub(super) fn restore(&mut self, key: &Key) -> Reply {
+        let is_cancelled = |slot: &Slot| self.desk[*slot].state.phase == Phase::Finished(Ending::Cancelled);
+        let slot = self.desk.by_key(key).filter(is_cancelled).ok_or(Refused::NothingThere)?;
+        self.restore_one(slot, self.now)?;
+        Ok(Answer::Replayed(self.standing(slot)))
+    }
+
+    /// The same, if it was to wake at a time that may be later than it was due.
+    pub(super) fn restore_one(&mut self, slot: Slot, at: Timestamp) -> Result<(), Refused> {
+        let due = self.desk[slot].state.due;
+        if due.max(at) <= self.now {
+            self.check_return(slot)?;
+        }
+        self.happens(slot, What::Scheduled { due });
+        self.touch(slot);
+        self.outdate_mark(slot);
+        self.desk.edit(slot).state.queue = None;
+        self.wait_until(slot, at.max(self.now));
+        Ok(())
     }
 }

@@ -69,6 +69,7 @@ impl<R> Shard<R> {
             past: None,
             max_lease: task.max_lease,
             log: None,
+            swept: None,
         };
         let body = pack(task.form, &task.headers, &task.body);
         let seq = self.numbers.row();
@@ -104,7 +105,11 @@ impl<R> Shard<R> {
         let Some(slot) = self.desk.by_key(key) else { return Ruling::Unknown };
         let open = match self.open_parts(slot) {
             Ok(open) => open,
-            Err(standing) => return Ruling::TooLate(standing),
+            Err(standing) => {
+                // Who cancels what a sweep has cancelled does not want it back when that is undone.
+                self.outdate_mark(slot);
+                return Ruling::TooLate(standing);
+            }
         };
         for part in open {
             self.end(part, Ending::Cancelled);
@@ -134,6 +139,7 @@ impl<R> Shard<R> {
             if change.body.is_some() {
                 self.desk.forget_copy(part);
             }
+            self.outdate_mark(part);
             due = self.change(part, change.shift, change.priority, from);
         }
         Ok(Ruling::Done(due))

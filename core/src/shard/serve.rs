@@ -45,6 +45,7 @@ impl<R> Shard<R> {
             }
         }
         self.stock.tell(board, self.id());
+        self.offer(board);
         // Who may get something in the step that follows at once is not sent away before it.
         if self.timers.have_caught_up(self.now) {
             board.looked(self.id(), self.stock.giving());
@@ -66,6 +67,19 @@ impl<R> Shard<R> {
     fn may_serve(&self, queue: &Name) -> bool {
         let queue = self.directory.queue_index(queue).map(|index| self.directory.queue(index));
         queue.is_some_and(|queue| !queue.ready.is_empty() && queue.closing.is_none() && !queue.is_paused(self.now))
+    }
+
+    /// Lets other nodes know what nobody here takes, if they want to.
+    fn offer(&mut self, board: &mut Board<R>) {
+        let may_give = self.hand_outs() > 0;
+        let watched: Vec<Name> =
+            board.watched(self.id()).filter(|queue| may_give && self.may_serve(queue)).cloned().collect();
+        for queue in watched {
+            match board.rate_wait(&queue, self.now) {
+                Some(wait) => self.stock.hold_back(self.now.plus(wait)),
+                None => board.offer(&queue),
+            }
+        }
     }
 
     /// Leases to a consumer as much as it asked for and is there, within what its queues may give in one step.

@@ -75,7 +75,7 @@ impl Stock {
             board.forget_queue(shard, &queue);
         }
         for (queue, rate) in std::mem::take(&mut self.limited) {
-            board.limit(&queue, rate);
+            board.limit(shard, &queue, rate);
         }
         self.tell(board, shard);
         self.giving.clear();

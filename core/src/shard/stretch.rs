@@ -1,6 +1,6 @@
 //! A part of a table that a step reads and works on.
 
-use crate::store::{Find, Page, Position, Row, Scan, Table};
+use crate::store::{Find, Page, Position, Row, Scan};
 use crate::time::Timestamp;
 
 #[derive(Debug)]
@@ -16,6 +16,8 @@ pub(super) struct Stretch {
 pub(super) enum Reading {
     Scan(Scan),
     Find(Find),
+    /// Nothing: what is worked on is named elsewhere.
+    Nothing,
 }
 
 impl Stretch {
@@ -27,6 +29,10 @@ impl Stretch {
         Stretch { reading: Reading::Find(find), rows: Vec::new(), next: None }
     }
 
+    pub fn nothing() -> Stretch {
+        Stretch { reading: Reading::Nothing, rows: Vec::new(), next: None }
+    }
+
     /// Takes what was read of a table.
     pub fn fill(&mut self, page: Page<Position>) {
         (self.rows, self.next) = (page.rows, page.next);
@@ -36,12 +42,5 @@ impl Stretch {
     pub fn fill_by_number(&mut self, page: Page<u64>) {
         let next = page.next.map(|seq| Position { at: Timestamp::ZERO, seq });
         (self.rows, self.next) = (page.rows, next);
-    }
-
-    pub fn table(&self) -> Table {
-        match &self.reading {
-            Reading::Scan(scan) => scan.table,
-            Reading::Find(find) => find.table,
-        }
     }
 }

@@ -40,10 +40,13 @@ pub struct Terms {
     pub batch_changes: usize,
     /// How many commits may be under way at once, each of other shards.
     pub lanes: usize,
+    /// How many requests are worth a step while a commit of their shard is under way. Fewer wait for its end, and for
+    /// more to come: where a commit costs much however little is in it, few large ones are sooner done.
+    pub worthwhile: usize,
 }
 
 impl Default for Terms {
     fn default() -> Terms {
-        Terms { batch_bytes: 8 << 20, batch_changes: usize::MAX, lanes: 1 }
+        Terms { batch_bytes: 8 << 20, batch_changes: usize::MAX, lanes: 1, worthwhile: 0 }
     }
 }

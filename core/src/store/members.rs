@@ -79,10 +79,11 @@ impl Members {
     /// See [`Store::claim`](super::Store::claim).
     pub fn claim(&mut self, who: &Incarnation, wanted: &[(ShardId, Fence)], micros: u64) -> Vec<Claim> {
         let claim = |(shard, seen): &(ShardId, Fence)| {
-            let holding = self.shards.entry(*shard).or_default();
-            if holding.tenure.fence != *seen {
-                return Claim::Outrun(holding.tenure.fence);
+            let current = self.tenure(*shard).fence;
+            if current != *seen {
+                return Claim::Outrun(current);
             }
+            let holding = self.shards.entry(*shard).or_default();
             holding.tenure.fence = seen.next(micros);
             holding.by = Some(who.clone());
             Claim::Granted(holding.tenure)
@@ -111,12 +112,12 @@ impl Members {
     }
 
     /// See [`Store::cluster_put`](super::Store::cluster_put).
-    pub fn put(&mut self, key: &str, seen: u64, value: &[u8]) -> Result<u64, Outdated> {
+    pub fn put(&mut self, key: &str, seen: u64, value: &[u8], micros: u64) -> Result<u64, Outdated> {
         let current = self.entries.get(key).map_or(0, |entry| entry.revision);
         if current != seen {
             return Err(Outdated { current });
         }
-        let revision = seen + 1;
+        let revision = Entry::revision_after(seen, micros);
         self.entries.insert(key.to_owned(), Entry { revision, value: Bytes::copy_from_slice(value) });
         Ok(revision)
     }
@@ -187,7 +188,7 @@ mod tests {
     fn after_a_restart_nobody_holds_a_shard_and_a_writer_from_before_is_refused() {
         let mut before = Members::default();
         let old = take(&mut before, "a");
-        before.put("shards", 0, b"4").unwrap();
+        before.put("shards", 0, b"4", 0).unwrap();
         let entries: Vec<_> = before.entries().map(|(key, entry)| (key.to_owned(), entry.clone())).collect();
         let mut after = Members::resume(before.fences(), entries);
         assert_eq!(after.entry("shards").map(|entry| &*entry.value), Some(&b"4"[..]));
@@ -221,6 +222,26 @@ mod tests {
         assert_eq!(claim(&mut members, 70), Fence(71));
         assert_eq!(members.release(SHARD, Fence(71), None, 60), Ok(Fence(72)));
         assert!(members.fences().eq([(SHARD, Fence(72))]), "released shards are remembered");
+    }
+
+    #[test]
+    fn revisions_follow_the_clock_and_rise_when_it_stands_or_goes_back() {
+        let mut members = Members::default();
+        assert_eq!(members.put("shards", 0, b"4", 70), Ok(70));
+        assert_eq!(members.put("shards", 70, b"8", 70), Ok(71));
+        assert_eq!(members.put("shards", 71, b"16", 60), Ok(72));
+        assert_eq!(members.put("shards", 71, b"32", 80), Err(Outdated { current: 72 }));
+    }
+
+    #[test]
+    fn who_has_seen_what_was_lost_does_not_write_over_what_came_instead() {
+        let mut members = Members::default();
+        let seen = members.put("changes", 0, b"first", 10).unwrap();
+        let copy = members.clone();
+        let lost = members.put("changes", seen, b"lost", 20).unwrap();
+        members = copy;
+        let instead = members.put("changes", seen, b"instead", 30).unwrap();
+        assert_eq!(members.put("changes", lost, b"over it", 40), Err(Outdated { current: instead }));
     }
 
     #[test]

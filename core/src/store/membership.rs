@@ -1,5 +1,7 @@
 //! Who works with a store: nodes that show that they are there, and the shards that they own.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 
 use super::ShardId;
@@ -49,6 +51,14 @@ pub struct Beat {
     pub address: String,
     /// How long the word counts from now on. Zero takes it back: the node is leaving.
     pub lease: Millis,
+}
+
+impl Beat {
+    /// How long its answer is worth waiting for: if it does not come, there is time for another beat within the lease. A
+    /// second is what a busy store may need, and what holds up nobody who leaves.
+    pub fn patience(&self) -> Duration {
+        Duration::from_millis(self.lease.0 / 3).max(Duration::from_secs(1))
+    }
 }
 
 /// Who is there, by the store's clock.
@@ -111,7 +121,17 @@ impl Roll {
     /// The node that has a shard and whose word still counts.
     pub fn keeper(&self, shard: ShardId) -> Option<&Present> {
         let by = self.held(shard)?.by.as_ref()?;
-        self.nodes.iter().find(|present| present.who == *by && self.now() < present.until)
+        self.there().find(|present| present.who == *by)
+    }
+
+    /// The nodes whose word still counts.
+    pub fn there(&self) -> impl Iterator<Item = &Present> {
+        self.nodes.iter().filter(|present| self.now() < present.until)
+    }
+
+    /// The revision of an entry of the cluster, zero if there is none.
+    pub fn revision(&self, key: &str) -> u64 {
+        self.revisions.iter().find(|(known, _)| known == key).map_or(0, |(_, revision)| *revision)
     }
 }
 
@@ -127,10 +147,19 @@ pub enum Claim {
 /// Something small that all nodes share, under a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Rises with each change; the first is 1.
+    /// Rises with each change, and is never given twice, also by a store that went back to an older state: whoever has
+    /// seen one has seen what the entry says. Zero is that of an entry which nobody ever wrote.
     pub revision: u64,
     /// What it says.
     pub value: Bytes,
+}
+
+impl Entry {
+    /// The revision after one that was seen, given the store's time: greater than it, and not less than the time in
+    /// microseconds.
+    pub fn revision_after(seen: u64, micros: u64) -> u64 {
+        micros.max(seen + 1)
+    }
 }
 
 /// The entry has another revision than the writer thought, zero if there is none; nothing was written.

@@ -3,7 +3,7 @@
 //! Everything that is kept has a key and a time, so a store keeps rows in time order and knows
 //! nothing of tasks. All of the delay queue's logic stands above this contract and is written
 //! once. The crate `punctual-conformance` is the suite that every store must pass. [`Timeline`],
-//! [`Index`], [`Members`] and [`Tallies`] are what more than one store is built of.
+//! [`Index`], [`Members`], [`Tallies`] and [`StoredRow`] are what more than one store is built of.
 //!
 //! The contract is made for a store behind a network, where a call costs a round trip, an answer can be lost, and a node
 //! can be cut off without knowing it:
@@ -17,10 +17,13 @@ mod members;
 mod membership;
 mod read;
 mod row;
+mod stored_row;
 mod tally;
 mod tally_bytes;
 mod timeline;
 mod trouble;
+
+use std::fmt;
 
 use bytes::Bytes;
 
@@ -30,6 +33,7 @@ pub use members::Members;
 pub use membership::{Beat, Claim, Entry, Fence, Held, Incarnation, Outdated, Present, Roll, Tenure};
 pub use read::{Bodies, Find, FindBack, Found, Look, Page, Scan, ScanBack, Want};
 pub use row::{Change, Key, Place, Position, Row, Table};
+pub use stored_row::StoredRow;
 pub use tally::{Tally, TallyKind};
 pub use tally_bytes::{Tallies, UnreadableTallies};
 pub use timeline::Timeline;
@@ -38,6 +42,12 @@ pub use trouble::{Hardship, Refusal, Room, StoreError};
 /// A slice of all tasks: the unit of order, ownership and parallel work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ShardId(pub u16);
+
+impl fmt::Display for ShardId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "shard {}", self.0)
+    }
+}
 
 /// The durable, ordered home of the shards' rows. Calls block until they are done, and every call ends: a store that is
 /// asked over a network has a patience, after which it says [`StoreError::Unavailable`].

@@ -26,6 +26,11 @@ pub enum Table {
 impl Table {
     /// All tables, in the order of their numbers.
     pub const ALL: [Table; 4] = [Table::Live, Table::Dead, Table::History, Table::Settings];
+
+    /// The table of this number, if there is such a one.
+    pub fn numbered(number: u64) -> Option<Table> {
+        Table::ALL.into_iter().find(|table| *table as u64 == number)
+    }
 }
 
 /// What a row is known by: (topic, id, queue), any of them possibly empty. Cloning shares the text.
@@ -52,6 +57,12 @@ impl Key {
     }
 
     const MAX_BYTES: usize = 3 * Name::MAX_BYTES;
+
+    /// The same for parts that come out of a store; none if they are too long to be a key's.
+    pub fn read_back(topic: &str, id: &str, queue: &str) -> Option<Key> {
+        let fits = |part: &str| part.len() <= Name::MAX_BYTES;
+        [topic, id, queue].into_iter().all(fits).then(|| Key::new(topic, id, queue))
+    }
 
     /// The key of a task.
     pub fn task(topic: &Name, id: &Name) -> Key {

@@ -1,6 +1,8 @@
 //! What can go wrong with a store, by what the caller should do.
 
-use super::Fence;
+use std::fmt;
+
+use super::{Fence, ShardId};
 
 /// Why a store does not do what a shard's writer wants. Nothing of it was done.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -38,6 +40,22 @@ pub enum StoreError {
     /// The store cannot vouch for its data any more: stop answering.
     #[error("the store has stopped: {0}")]
     Poisoned(String),
+}
+
+impl StoreError {
+    /// The store has something that no store like it has written. It says what that is, and where.
+    pub fn damaged(what: impl fmt::Display, why: impl fmt::Display) -> StoreError {
+        StoreError::Poisoned(format!("{what} is damaged: {why}; `punctual store check` says more"))
+    }
+
+    /// The same with the shard in which that is.
+    #[must_use]
+    pub fn in_shard(self, shard: ShardId) -> StoreError {
+        match self {
+            StoreError::Poisoned(what) => StoreError::Poisoned(format!("shard {}, {what}", shard.0)),
+            error => error,
+        }
+    }
 }
 
 /// Why a store takes no more for now. What it holds stays, and can be read and changed. Each says what to

@@ -11,8 +11,8 @@ use punctual_core::store::{
 use punctual_core::view::{Kept, Listing, TaskView, Wanted};
 use punctual_core::{
     Answer, Board, Choice, Clock, Command, Delivery, Event, Forward, Lease, Millis, Name, Past, QueueSettings, Reply,
-    Request, Reserve, Ruling, Schedule, Scheduled, Scope, Selected, Shard, ShardConfig, Standing, Task, Timestamp,
-    TopicSettings, view,
+    Request, Reserve, Ruling, Schedule, Scheduled, Scope, Selected, Shard, ShardConfig, Sieve, Standing, Task,
+    Timestamp, TopicSettings, view,
 };
 use punctual_memory::MemoryStore;
 
@@ -199,7 +199,13 @@ impl Center {
     /// The dead letters of a queue.
     pub fn dead_in(&self, queue: &str) -> Vec<TaskView> {
         let listing = Listing::Kept(Kept { queue: Some(name(queue)), ..Kept::dead() });
-        let wanted = Wanted { listing: &listing, within: &Scope::ALL, limit: 1_000, bodies: Bodies::Without };
+        let wanted = Wanted {
+            listing: &listing,
+            within: &Scope::ALL,
+            limit: 1_000,
+            bodies: Bodies::Without,
+            sieve: &Sieve::ALL,
+        };
         view::list(&*self.store, SHARD, wanted, Position::START, self.now()).unwrap().tasks
     }
 

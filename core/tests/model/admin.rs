@@ -1,16 +1,33 @@
 //! Topics and queues, and changes to all that match.
 
-use punctual_core::store::Table;
+use punctual_core::store::{Key, Table};
 use punctual_core::{
-    Answer, Ending, Matching, Name, Phase, QueueSettings, Refused, Reply, Standing, Sweep, SweepAction, Swept,
-    TimeRange, Timestamp, TopicSettings,
+    Adjustment, Adopt, Among, Answer, Ending, Matching, Name, Phase, Preview, QueueSettings, Refused, Reply, Select,
+    Standing, Sweep, SweepAction, Swept, TimeRange, Timestamp, TopicSettings,
 };
 
 use super::{Model, Number, Row};
 
 impl Model {
+    /// Makes a change of settings that all shards make, unless it was made already.
+    pub fn adopt(&mut self, Adopt { number, adjustment, .. }: Adopt) -> Reply {
+        if number > self.adopted {
+            match adjustment {
+                Adjustment::PutTopic { name, settings } => _ = self.adjust_topic(&name, *settings)?,
+                Adjustment::PutQueue { name, settings } => _ = self.adjust_queue(&name, *settings)?,
+                Adjustment::Delete { .. } => unreachable!("deletions are asked for without a number here"),
+            }
+            self.adopted = number;
+        }
+        Ok(Answer::Noted)
+    }
+
     pub fn put_topic(&mut self, name: &Name, settings: TopicSettings) -> Reply {
         settings.check()?;
+        self.adjust_topic(name, settings)
+    }
+
+    fn adjust_topic(&mut self, name: &Name, settings: TopicSettings) -> Reply {
         if self.closing_topics.contains_key(name) {
             return Err(Refused::BeingDeleted(name.clone()));
         }
@@ -27,6 +44,10 @@ impl Model {
 
     pub fn put_queue(&mut self, name: &Name, settings: QueueSettings) -> Reply {
         settings.check()?;
+        self.adjust_queue(name, settings)
+    }
+
+    fn adjust_queue(&mut self, name: &Name, settings: QueueSettings) -> Reply {
         if self.closing_queues.contains_key(name) {
             return Err(Refused::BeingDeleted(name.clone()));
         }
@@ -109,37 +130,62 @@ impl Model {
     }
 
     pub fn sweep(&mut self, sweep: &Sweep) -> Reply {
-        let mut matching = self.those(|row| sweep.within.fits(&row.topic) && row.matches(&sweep.matching));
-        if let Matching::Key { .. } = sweep.matching {
+        self.sweep_all(sweep).map(|(swept, _)| Answer::Swept(swept))
+    }
+
+    /// Counts what a sweep would change, and names the first few.
+    pub fn preview(&mut self, sweep: &Sweep) -> Reply {
+        let (swept, mut samples) = self.sweep_all(&Sweep { dry_run: true, ..sweep.clone() })?;
+        samples.truncate(Preview::SAMPLES);
+        Ok(Answer::Preview(Preview { swept, more: false, samples }))
+    }
+
+    /// What it comes to, and the rows that it changes.
+    fn sweep_all(&mut self, sweep: &Sweep) -> Result<(Swept, Vec<Key>), Refused> {
+        let now = self.now;
+        let mut matching = self.those(|row| sweep.within.fits(&row.topic) && row.matches(&sweep.matching, now));
+        let by_number = match &sweep.matching {
+            Matching::Key { .. } => true,
+            Matching::Tasks(select) => select.key.is_some(),
+            _ => false,
+        };
+        if by_number {
             matching.sort_unstable();
         }
-        let mut swept = Swept::default();
+        let (mut swept, mut samples) = (Swept::default(), Vec::new());
         let mut promised: Vec<Name> = Vec::new();
         for number in matching {
             // One change may lead to another: a task that is moved can push another one out.
-            if !self.rows.get(&number).is_some_and(|row| row.matches(&sweep.matching)) {
+            if !self.rows.get(&number).is_some_and(|row| row.matches(&sweep.matching, now)) {
                 continue;
             }
             swept.matched += 1;
+            let key = self.rows[&number].key();
             match self.sweep_one(number, sweep, &mut promised) {
-                Outcome::Changed => swept.changed += 1,
+                Outcome::Changed => {
+                    swept.changed += 1;
+                    samples.push(key);
+                }
                 Outcome::TooLate => swept.too_late += 1,
                 Outcome::NoRoom => swept.no_room += 1,
             }
         }
-        Ok(Answer::Swept(swept))
+        Ok((swept, samples))
     }
 
     fn sweep_one(&mut self, number: Number, sweep: &Sweep, promised: &mut Vec<Name>) -> Outcome {
         let open = match sweep.matching {
             Matching::Key { .. } => self.open_rows(number),
-            Matching::Dead { .. } | Matching::History { .. } => Ok(vec![number]),
+            Matching::Tasks(ref select) if select.table() == Table::Live => self.open_rows(number),
+            Matching::Dead { .. } | Matching::History { .. } | Matching::Tasks(_) => Ok(vec![number]),
+            Matching::Changed { .. } => unreachable!("what a sweep takes back is shown by facts of its own"),
         };
         let Ok(open) = open else { return Outcome::TooLate };
         let room = match sweep.action {
             SweepAction::Shift(shift) => self.check_moved(&open, Some(shift)),
             SweepAction::Replay => self.check_return(number, promised),
             SweepAction::Cancel | SweepAction::Purge => Ok(()),
+            SweepAction::Spread(_) | SweepAction::Hasten | SweepAction::Undo => unreachable!("nobody asks for it"),
         };
         if room.is_err() {
             return Outcome::NoRoom;
@@ -158,6 +204,7 @@ impl Model {
                     replayed => _ = replayed.expect("there is room"),
                 },
                 SweepAction::Purge => self.purge(number),
+                SweepAction::Spread(_) | SweepAction::Hasten | SweepAction::Undo => unreachable!("nobody asks for it"),
             }
         }
         Outcome::Changed
@@ -177,7 +224,29 @@ impl Row {
         open && (self.ready_in.as_ref() == Some(queue) || self.state.queue.as_ref() == Some(queue))
     }
 
-    fn matches(&self, matching: &Matching) -> bool {
+    fn is_selected(&self, select: &Select, now: Timestamp) -> bool {
+        let is = |wanted: &Option<Name>, given: Option<&Name>| wanted.is_none() || wanted.as_ref() == given;
+        let (is_whole, is_due) = (self.part.is_none(), self.at <= now);
+        let is_waiting = self.state.phase == Phase::Waiting;
+        let among = match &select.among {
+            Among::Live => is_whole,
+            Among::Scheduled => is_whole && is_waiting && !is_due,
+            Among::Ready => is_whole && is_waiting && is_due,
+            Among::Dead { reason, .. } => match &self.state.phase {
+                Phase::Dead(death) => reason.is_none_or(|reason| reason == death.reason),
+                _ => false,
+            },
+            Among::History { ending } => ending.is_none_or(|ending| self.state.phase == Phase::Finished(ending)),
+        };
+        self.table == select.table()
+            && among
+            && select.time.has(self.at)
+            && is(&select.topic, Some(&self.topic))
+            && is(&select.key, self.group.as_ref())
+            && is(&select.queue, self.ready_in.as_ref().or(self.state.queue.as_ref()))
+    }
+
+    fn matches(&self, matching: &Matching, now: Timestamp) -> bool {
         let within = |range: &TimeRange| range.from <= self.at && self.at < range.until;
         let of_topic = |topic: &Option<Name>| topic.as_ref().is_none_or(|topic| *topic == self.topic);
         match matching {
@@ -196,6 +265,8 @@ impl Row {
                 };
                 self.table == Table::History && self.topic == *topic && within(finished) && ended_so
             }
+            Matching::Tasks(select) => self.is_selected(select, now),
+            Matching::Changed { .. } => false,
         }
     }
 }

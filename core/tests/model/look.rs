@@ -54,6 +54,25 @@ impl Model {
         Some(First { priority: row.state.priority, position: Position { at: row.at, seq: number } })
     }
 
+    /// What waits for a consumer in a queue, in its order: the priority and the time of each.
+    pub fn ready_line(&self, queue: &Name) -> Vec<(u32, Timestamp)> {
+        let row = |number: Number| (self.rows[&number].state.priority, self.rows[&number].at);
+        self.ready_in(queue).into_iter().map(row).collect()
+    }
+
+    /// What is with a consumer, by when its lease ends, and who that is.
+    pub fn leased_line(&self, queue: &Name) -> Vec<(Timestamp, Name)> {
+        let of_queue = self.rows.values().filter(|row| row.state.queue.as_ref() == Some(queue));
+        let mut leased: Vec<(Timestamp, Name)> = of_queue
+            .filter_map(|row| match &row.state.phase {
+                Phase::Leased { holder, .. } => Some((row.at, holder.clone())),
+                _ => None,
+            })
+            .collect();
+        leased.sort();
+        leased
+    }
+
     pub fn counts(&self) -> Counts {
         let count = |fits: &dyn Fn(&Row) -> bool| self.rows.values().filter(|row| fits(row)).count() as u64;
         let topics = self.topics.keys().map(|name| TopicCounts {
@@ -75,11 +94,11 @@ impl Model {
 
     /// How many deliveries come due in each slot, the running one first.
     pub fn forecast(&self, unit: Unit, slots: usize) -> Vec<(Timestamp, u64)> {
-        let first = self.now.as_millis() / unit.millis();
+        let first = unit.slot(self.now);
         let slot = |slot: u64| {
             let waiting = self.rows.values().filter(|row| row.is_waiting());
-            let count = waiting.filter(|row| row.at.as_millis() / unit.millis() == slot).count();
-            (Timestamp::from_millis(slot * unit.millis()), count as u64)
+            let count = waiting.filter(|row| unit.slot(row.at) == slot).count();
+            (unit.beginning(slot), count as u64)
         };
         (first..first + slots as u64).map(slot).collect()
     }

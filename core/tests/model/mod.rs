@@ -77,6 +77,8 @@ pub struct Model {
     /// What is being deleted, and how much went with it. It is over when everything comes to rest.
     pub closing_topics: BTreeMap<Name, u64>,
     pub closing_queues: BTreeMap<Name, u64>,
+    /// The number of the latest change of settings that was adopted.
+    pub adopted: u64,
     pub rows: BTreeMap<Number, Row>,
     pub consumers: Vec<Consumer>,
     /// Which hand-out was a queue's latest.
@@ -106,6 +108,7 @@ impl Model {
             queues: BTreeMap::new(),
             closing_topics: BTreeMap::new(),
             closing_queues: BTreeMap::new(),
+            adopted: 0,
             rows: BTreeMap::new(),
             consumers: Vec::new(),
             served: BTreeMap::new(),

@@ -28,20 +28,30 @@ impl Model {
             Command::Hasten { row } => self.hasten(&row),
             Command::Take(take) => self.take(&take),
             Command::Replay(selected) => self.replay_one(&selected),
+            Command::Restore { topic, id } => self.restore(&Key::task(&topic, &id)),
             Command::Purge(selected) => self.purge_one(&selected),
             Command::Forget { topic, id, finished_at } => self.forget_finished(&Key::task(&topic, &id), finished_at),
             Command::Sweep(sweep) => self.sweep(&sweep),
+            Command::Preview(sweep) => self.preview(&sweep),
+            Command::BeginSweep(_) | Command::StopSweep { .. } | Command::Sweeps => {
+                unreachable!("sweeps that go on by themselves are shown by facts of their own")
+            }
             Command::PutTopic { name, settings } => self.put_topic(&name, *settings),
             Command::PutQueue { name, settings } => self.put_queue(&name, *settings),
             Command::PauseTopic { name, paused } => self.pause_topic(&name, paused),
             Command::PauseQueue { name, until } => self.pause_queue(&name, until),
             Command::DeleteTopic { name, force } => self.delete_topic(&name, force),
             Command::DeleteQueue { name, force } => self.delete_queue(&name, force),
+            Command::Adopt(adopt) => self.adopt(*adopt),
             Command::Forwarded { key, journey, refused } => self.forwarded(&key, journey, refused),
             Command::Topics(chosen) => Ok(Answer::Topics(self.view_topics(&chosen))),
             Command::Queues(chosen) => Ok(Answer::Queues(self.view_queues(&chosen))),
             Command::Total => Ok(Answer::Total(self.total())),
+            Command::Draw { .. } => unreachable!("rates are shown by facts of their own"),
             Command::First { queue } => Ok(Answer::First(self.first(&queue))),
+            Command::Line(_) | Command::Leases(_) | Command::Holders { .. } => {
+                unreachable!("these are compared without a command")
+            }
             Command::Forecast { unit, slots } => Ok(Answer::Forecast(self.forecast(unit, slots))),
         }
     }
@@ -107,6 +117,7 @@ impl Model {
             past: None,
             max_lease: task.max_lease,
             log: None,
+            swept: None,
         };
         let row = Row {
             topic,
@@ -267,6 +278,19 @@ impl Model {
         }
         self.wait_until(number, now);
         Ok(self.standing(number))
+    }
+
+    fn restore(&mut self, key: &Key) -> Reply {
+        let is_cancelled = |number: &Number| self.rows[number].state.phase == Phase::Finished(Ending::Cancelled);
+        let Some(number) = self.find(key).filter(is_cancelled) else { return Err(Refused::NothingThere) };
+        let due = self.rows[&number].state.due;
+        if due <= self.now {
+            self.check_return(number, &[])?;
+        }
+        self.note(number, What::Scheduled { due });
+        self.row(number).state.queue = None;
+        self.wait_until(number, self.now);
+        Ok(Answer::Replayed(self.standing(number)))
     }
 
     fn purge_one(&mut self, selected: &Selected) -> Reply {

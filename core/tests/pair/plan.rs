@@ -173,6 +173,7 @@ pub enum Ask {
         which: Which,
         queue: Option<u8>,
     },
+    Restore(Which),
     Purge {
         which: Which,
         queue: Option<u8>,
@@ -188,6 +189,7 @@ pub enum Ask {
         own: bool,
         history: u64,
         ttl: Option<u64>,
+        nth: Option<u8>,
     },
     PutQueue {
         queue: u8,
@@ -200,6 +202,8 @@ pub enum Ask {
         dead_letter: Option<u8>,
         dead_retention: Option<u64>,
         by_arrival: bool,
+        /// As a change that all shards make: one of before, the latest again, or the next.
+        nth: Option<u8>,
     },
     PauseTopic(u8, bool),
     PauseQueue(u8, Option<u64>),
@@ -236,6 +240,15 @@ pub enum Ask {
         last: u64,
         cancelled: Option<bool>,
         dry_run: bool,
+    },
+    /// What a sweep would change of the tasks that come due, died or finished so many milliseconds around now.
+    Preview {
+        /// Live, scheduled, ready, dead or finished.
+        among: u8,
+        topic: Option<u8>,
+        without: Option<u8>,
+        key: Option<u8>,
+        around: Option<u64>,
     },
     DeleteTopic(u8, bool),
     DeleteQueue(u8, bool),
@@ -324,8 +337,12 @@ fn schedule() -> impl Strategy<Value = Ask> {
 fn put_topic() -> impl Strategy<Value = Ask> {
     let history = prop_oneof![Just(0u64), Just(10), Just(100), Just(DAY)];
     let feeds = prop::collection::vec((0u8..4, 0u8..4), 0..4);
-    (0u8..3, feeds, prop::bool::weighted(0.3), history, prop::option::weighted(0.2, short()))
-        .prop_map(|(topic, feeds, own, history, ttl)| Ask::PutTopic { topic, feeds, own, history, ttl })
+    (0u8..3, feeds, prop::bool::weighted(0.3), history, prop::option::weighted(0.2, short()), nth())
+        .prop_map(|(topic, feeds, own, history, ttl, nth)| Ask::PutTopic { topic, feeds, own, history, ttl, nth })
+}
+
+fn nth() -> impl Strategy<Value = Option<u8>> {
+    prop::option::weighted(0.4, prop_oneof![1 => Just(0u8), 1 => Just(1), 3 => Just(2)])
 }
 
 fn put_queue() -> impl Strategy<Value = Ask> {
@@ -334,8 +351,8 @@ fn put_queue() -> impl Strategy<Value = Ask> {
     let max_length = prop::option::weighted(0.4, (0u64..4, any::<bool>()));
     let dead_letter = prop::option::weighted(0.3, 0u8..3);
     let dead_retention = prop::option::weighted(0.3, short());
-    (first, max_length, dead_letter, dead_retention, any::<bool>()).prop_map(
-        |((queue, lease, max_lease, attempts, wait), max_length, dead_letter, dead_retention, by_arrival)| {
+    (first, max_length, dead_letter, dead_retention, any::<bool>(), nth()).prop_map(
+        |((queue, lease, max_lease, attempts, wait), max_length, dead_letter, dead_retention, by_arrival, nth)| {
             Ask::PutQueue {
                 queue,
                 lease,
@@ -346,6 +363,7 @@ fn put_queue() -> impl Strategy<Value = Ask> {
                 dead_letter,
                 dead_retention,
                 by_arrival,
+                nth,
             }
         },
     )
@@ -377,6 +395,7 @@ fn ask() -> impl Strategy<Value = Ask> {
         5 => known().prop_map(Ask::Hasten),
         5 => (known(), maybe(short()), 0u8..3).prop_map(|(row, lease, consumer)| Ask::Take { row, lease, consumer }),
         3 => (which(), maybe(0u8..4)).prop_map(|(which, queue)| Ask::Replay { which, queue }),
+        3 => which().prop_map(Ask::Restore),
         1 => (which(), maybe(0u8..4)).prop_map(|(which, queue)| Ask::Purge { which, queue }),
         3 => (which(), prop::bool::weighted(0.8)).prop_map(|(which, as_finished)| Ask::Forget { which, as_finished }),
         2 => put_topic(),
@@ -387,7 +406,7 @@ fn ask() -> impl Strategy<Value = Ask> {
         1 => look().prop_map(Ask::Queues),
         1 => Just(Ask::Total),
         1 => (0u8..4).prop_map(Ask::First),
-        1 => (0u8..3).prop_map(Ask::Forecast),
+        1 => (0u8..5).prop_map(Ask::Forecast),
     ]
 }
 
@@ -414,6 +433,9 @@ fn long_ask() -> impl Strategy<Value = Ask> {
                 Ask::SweepDead { topic, without, queue, last, purge, dry_run }
             }
         ),
+        3 => (0u8..5, topic(), topic(), topic(), maybe(short())).prop_map(|(among, topic, without, key, around)| {
+            Ask::Preview { among, topic, without, key, around }
+        }),
         2 => (0u8..3, short(), prop::option::of(any::<bool>()), dry()).prop_map(|(topic, last, cancelled, dry_run)| {
             Ask::ReplayHistory { topic, last, cancelled, dry_run }
         }),
@@ -431,7 +453,8 @@ fn deletion() -> impl Strategy<Value = Ask> {
 impl Ask {
     /// Whether it goes over many rows, after all else that happens in its step.
     pub fn is_sweep(&self) -> bool {
-        matches!(self, Ask::CancelKey { .. } | Ask::ShiftKey { .. } | Ask::SweepDead { .. } | Ask::ReplayHistory { .. })
+        let is_over_tasks = matches!(self, Ask::SweepDead { .. } | Ask::ReplayHistory { .. } | Ask::Preview { .. });
+        is_over_tasks || matches!(self, Ask::CancelKey { .. } | Ask::ShiftKey { .. })
     }
 
     /// Whether what it deletes is a topic, not a queue; `None` if it deletes nothing.

@@ -6,9 +6,10 @@ use bytes::Bytes;
 use proptest::sample::Index;
 use punctual_core::store::{Key, Table};
 use punctual_core::{
-    Answer, Back, Backoff, Binding, Choice, Chosen, Command, DEFAULT_MAX_LEASE, Ending, Form, Matching, Millis, Name,
-    Order, Overflow, Pattern, QueueSettings, Reply, Reschedule, Reserve, Retry, Revoke, RowId, Schedule, Scope,
-    Selected, Shift, Sweep, SweepAction, Take, Task, TimeRange, Timestamp, TopicSettings, Unit, When,
+    Adjustment, Adopt, Among, Answer, Back, Backoff, Binding, Choice, Chosen, Command, DEFAULT_MAX_LEASE, Ending, Form,
+    Matching, Millis, Name, Order, Overflow, Pattern, QueueSettings, Reply, Reschedule, Reserve, Retry, Revoke, RowId,
+    Schedule, Scope, Select, Selected, Shift, Sweep, SweepAction, Take, Task, TimeRange, Timestamp, TopicSettings,
+    Unit, When,
 };
 
 use super::numbers::Known;
@@ -191,6 +192,10 @@ impl Pair {
                 note: None,
             })),
             Ask::Replay { which, queue } => Command::Replay(self.selected(*which, *queue)),
+            Ask::Restore(which) => {
+                let (topic, id) = self.task(*which);
+                Command::Restore { topic, id }
+            }
             Ask::Purge { which, queue } => Command::Purge(self.selected(*which, *queue)),
             Ask::Forget { which, as_finished } => {
                 let (topic, id) = self.task(*which);
@@ -198,7 +203,7 @@ impl Pair {
                 let finished_at = finished.filter(|_| *as_finished).unwrap_or(self.now);
                 Command::Forget { topic, id, finished_at }
             }
-            Ask::PutTopic { topic: index, feeds, own, history, ttl } => {
+            Ask::PutTopic { topic: index, feeds, own, history, ttl, nth } => {
                 let binding = |(index, fit): &(u8, u8)| Binding { queue: queue(*index), pattern: pattern(*fit) };
                 let settings = TopicSettings {
                     feeds: (!own).then(|| feeds.iter().map(binding).collect()),
@@ -206,7 +211,11 @@ impl Pair {
                     ttl: ttl.map(Millis),
                     ..TopicSettings::default()
                 };
-                Command::PutTopic { name: topic(*index), settings: Box::new(settings) }
+                let (name, settings) = (topic(*index), Box::new(settings));
+                match nth.filter(|_| settings.check().is_ok()) {
+                    Some(nth) => self.adopt(nth, Adjustment::PutTopic { name, settings }),
+                    None => Command::PutTopic { name, settings },
+                }
             }
             Ask::PutQueue { .. } => self.put_queue(ask),
             Ask::PauseTopic(index, paused) => Command::PauseTopic { name: topic(*index), paused: *paused },
@@ -218,7 +227,7 @@ impl Pair {
             Ask::Total => Command::Total,
             Ask::First(index) => Command::First { queue: queue(*index) },
             Ask::Forecast(unit) => {
-                let unit = [Unit::Minute, Unit::Hour, Unit::Day][usize::from(*unit)];
+                let unit = [Unit::Minute, Unit::Hour, Unit::Day, Unit::Week, Unit::Month][usize::from(*unit)];
                 Command::Forecast { unit, slots: 5 }
             }
             Ask::DeleteTopic(index, force) => Command::DeleteTopic { name: topic(*index), force: *force },
@@ -226,6 +235,7 @@ impl Pair {
             Ask::CancelKey { .. } | Ask::ShiftKey { .. } | Ask::SweepDead { .. } | Ask::ReplayHistory { .. } => {
                 Command::Sweep(Box::new(self.sweep(ask)))
             }
+            Ask::Preview { .. } => Command::Preview(Box::new(self.sweep(ask))),
         };
         Some((command.clone(), command))
     }
@@ -315,6 +325,7 @@ impl Pair {
             dead_letter,
             dead_retention,
             by_arrival,
+            nth,
         } = ask
         else {
             unreachable!("only queues are put")
@@ -331,7 +342,17 @@ impl Pair {
             order: if *by_arrival { Order::Arrival } else { Order::Due },
             ..QueueSettings::default()
         };
-        Command::PutQueue { name: queue(*index), settings: Box::new(settings) }
+        let (name, settings) = (queue(*index), Box::new(settings));
+        match nth.filter(|_| settings.check().is_ok()) {
+            Some(nth) => self.adopt(nth, Adjustment::PutQueue { name, settings }),
+            None => Command::PutQueue { name, settings },
+        }
+    }
+
+    /// A change of settings as all shards make it: with a number of before, the latest one or the next.
+    fn adopt(&self, nth: u8, adjustment: Adjustment) -> Command {
+        let number = (self.model.adopted + u64::from(nth)).saturating_sub(1);
+        Command::Adopt(Box::new(Adopt { number, adjustment, to_its_end: false }))
     }
 
     fn sweep(&self, ask: &Ask) -> Sweep {
@@ -365,6 +386,20 @@ impl Pair {
                 action: SweepAction::Replay,
                 dry_run: *dry_run,
             },
+            Ask::Preview { among, topic: of, without, key: group, around: millis } => {
+                let (among, action) = match among {
+                    0 => (Among::Live, SweepAction::Cancel),
+                    1 => (Among::Scheduled, SweepAction::Cancel),
+                    2 => (Among::Ready, SweepAction::Cancel),
+                    3 => (Among::Dead { reason: None, note: None, note_prefix: None }, SweepAction::Replay),
+                    _ => (Among::History { ending: None }, SweepAction::Replay),
+                };
+                let around = |millis| TimeRange { until: self.now.plus(Millis(millis)), ..last(millis) };
+                let time = millis.map_or(TimeRange::ALL, around);
+                let (topic, key) = (of.map(topic), group.map(key));
+                let matching = Matching::Tasks(Box::new(Select { among, topic, key, queue: None, time, ids: None }));
+                Sweep { within: all_but(*without), matching, action, dry_run: true }
+            }
             _ => unreachable!("only sweeps sweep"),
         }
     }
@@ -375,7 +410,7 @@ impl Ask {
     /// tasks that were broadcast, dead and finished ones, and what is behind one that has expired.
     fn is_intricate(&self) -> bool {
         let replays = matches!(self, Ask::Replay { .. } | Ask::SweepDead { .. } | Ask::ReplayHistory { .. });
-        replays || matches!(self, Ask::PutTopic { .. })
+        replays || matches!(self, Ask::Restore(_) | Ask::PutTopic { .. })
     }
 }
 

@@ -19,8 +19,8 @@ impl Door {
     pub(crate) async fn give_back_after_crash(&self) -> Result<usize, Error> {
         let mut left: u64 = self.handle.total().await?.leased;
         let wakes = TimeRange { from: self.handle.now(), until: Timestamp::NEVER };
-        let leased = Listing::Live { topic: None, state: Some(LiveState::Leased), wakes };
-        let (mut from, mut given_back) = (None, 0);
+        let leased = Listing::Live { topic: None, state: Some(LiveState::Leased), wakes, latest_first: false };
+        let (mut from, mut given_back, mut out_of_reach) = (None, 0, 0);
         while left > 0 {
             let page = self.handle.list(leased.clone(), from, TOGETHER, Bodies::Without).await?;
             left = left.saturating_sub(page.tasks.len() as u64);
@@ -30,13 +30,18 @@ impl Door {
             };
             let abandoned = page.tasks.into_iter().filter(is_of_earlier_run);
             let leases: Vec<Lease> = abandoned.filter_map(|task| task.delivery.lease).collect();
-            given_back += leases.len();
-            self.handle.abandon(leases).await;
+            let found = leases.len();
+            let left = self.handle.abandon(leases).await.len();
+            given_back += found - left;
+            out_of_reach += left;
             from = page.next;
             if from.is_none() {
                 break;
             }
         }
-        Ok(given_back)
+        match out_of_reach {
+            0 => Ok(given_back),
+            jobs => Err(Error::nothing_done(format!("{jobs} jobs are out of reach"))),
+        }
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Buf;
 use futures_util::poll;
-use punctual_core::Name;
+use punctual_core::{Lease, Name};
 use punctual_socket::Stream;
 use tokio::io::AsyncWriteExt;
 use tokio::sync::watch;
@@ -119,13 +119,15 @@ impl<'a> Connection<'a> {
         }
     }
 
-    /// Answers until the client leaves or the door closes. Then what it holds goes back.
-    pub async fn run(mut self) -> io::Result<()> {
-        let ended = self.answer_all().await;
+    /// Answers until the client leaves or the door closes. Then what it holds goes back, as far as that can be reached; says
+    /// what is left.
+    pub async fn run(mut self) -> Vec<Lease> {
+        if let Err(error) = self.answer_all().await {
+            tracing::debug!(%error, "a connection ended early");
+        }
         self.add_counts();
         self.stay.is_ending();
-        self.door.handle.abandon(std::mem::take(&mut self.held).into_leases()).await;
-        ended
+        self.door.handle.abandon(std::mem::take(&mut self.held).into_leases()).await
     }
 
     async fn answer_all(&mut self) -> io::Result<()> {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use punctual_core::store::Bodies;
 use punctual_core::view::{Kept, Listing, LiveState, RowView, TaskView};
-use punctual_core::{Answer, Command, Millis, Name, Standing, TimeRange, Timestamp};
+use punctual_core::{Answer, Command, Millis, Name, PauseNote, Scope, Standing, TimeRange, Timestamp};
 use punctual_node::{Error, Number};
 
 use crate::answer::Word;
@@ -170,7 +170,7 @@ impl Connection<'_> {
             self.output.word(Word::NotFound);
             return Ok(());
         };
-        let happened = self.door.handle.happened(name);
+        let happened = self.door.handle.happened(name).await;
         let memory = self.door.tubes.memory(name);
         let until = self.door.handle.queue(name).await?.and_then(|queue| queue.settings.paused_until);
         let pause_left =
@@ -197,7 +197,7 @@ impl Connection<'_> {
 
     async fn stats(&mut self) -> Result<(), Error> {
         let total = self.door.handle.total().await?;
-        let happened = self.door.handle.stats().happened;
+        let happened = self.door.handle.work(&Scope::ALL, 0, None).await?.work.happened;
         let tubes = self.door.tube_names().await?.len() as u64;
         // A stats command counts itself.
         self.add_counts();
@@ -250,7 +250,8 @@ impl Connection<'_> {
         if time.is_zero() {
             handle.resume_queue(name).await?;
         } else {
-            handle.pause_queue(name, Some(until)).await?;
+            let note = PauseNote { by: "beanstalk".into(), since: handle.now(), reason: None };
+            handle.pause_queue(name, Some(until), Some(note)).await?;
         }
         self.door.tubes.paused(name, (!time.is_zero()).then_some(Pause { time, until }));
         self.output.word(Word::Paused);
@@ -289,7 +290,7 @@ impl Door {
     /// The jobs of a tube whose time has not come.
     fn delayed(&self, tube: &Name) -> Listing {
         let wakes = TimeRange { from: self.handle.now(), until: Timestamp::NEVER };
-        Listing::Live { topic: Some(tube.clone()), state: Some(LiveState::Scheduled), wakes }
+        Listing::Live { topic: Some(tube.clone()), state: Some(LiveState::Scheduled), wakes, latest_first: false }
     }
 
     /// The first tasks of a list, as many as that, fewer only if there are no more.

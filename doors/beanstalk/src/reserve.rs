@@ -78,7 +78,8 @@ impl Connection<'_> {
             let until = warning.map_or(timed_out, |warning| warning.min(timed_out)).max(now);
             match self.wait(1 + timeouts.len(), until).await? {
                 Ended::Node(Ok(deliveries)) if deliveries.is_empty() => {
-                    let is_warned = warning.is_some_and(|warning| self.door.handle.now() >= warning);
+                    // Which of the two it was is not asked of the clock: it may be behind that by which was waited.
+                    let is_warned = warning.is_some_and(|warning| warning <= timed_out);
                     self.output.word(if is_warned { Word::DeadlineSoon } else { Word::TimedOut });
                 }
                 Ended::Node(Ok(deliveries)) => {

@@ -4,12 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use punctual_console::Console;
 use punctual_core::Scope;
 use punctual_node::Handle;
 use punctual_node::access::Access;
-use punctual_wire::StoreStats;
+use punctual_wire::{MoveStore, StoreMove, StoreStats};
 
 use crate::host::Hosts;
+use crate::pulse::Pulses;
 
 /// What the door works with.
 #[derive(Clone)]
@@ -30,6 +32,39 @@ pub struct App {
     pub metrics: MetricsSource,
     /// What the store takes, and how it is reached.
     pub store_stats: Arc<dyn Fn() -> StoreStats + Send + Sync>,
+    /// Who follows how the nodes are doing; the same for all listeners.
+    pub pulses: Pulses,
+    /// Moves the store.
+    pub mover: Arc<dyn Mover>,
+    /// What browsers get, unless it is switched off.
+    pub console: Option<Console>,
+}
+
+/// Whoever moves the store into another one while the server runs. What it is asked may take seconds, and blocks.
+pub trait Mover: Send + Sync {
+    /// Begins, or joins the same move if it is under way.
+    fn begin(&self, wanted: &MoveStore) -> Result<StoreMove, MoveRefused>;
+
+    /// How far it is, or how it ended.
+    fn look(&self) -> Option<StoreMove>;
+
+    /// Gives it up.
+    fn cancel(&self) -> Result<StoreMove, MoveRefused>;
+}
+
+/// Why a store is not moved, or its move not given up. Each says what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MoveRefused {
+    /// No store is named by what was said.
+    Invalid(String),
+    /// Another move is under way, or done.
+    UnderWay(String),
+    /// The other store cannot be reached, or not be moved into.
+    Unusable(String),
+    /// Shards have been moved already.
+    TooLate(String),
+    /// There is no move.
+    NoMove,
 }
 
 /// Writes the metrics of topics and queues in a scope, and of the node if that is all of them.

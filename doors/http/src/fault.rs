@@ -2,10 +2,11 @@
 
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
-use punctual_core::{BadName, Refused};
+use punctual_core::{BadName, Refused, Selected};
 use punctual_node::{BadCursor, Error};
 use punctual_wire::{Problem, Span, Standing};
 
+use crate::app::MoveRefused;
 use crate::translate;
 
 /// The codes of problems. The words are stable: programs decide by them.
@@ -23,6 +24,12 @@ pub(crate) enum Code {
     MisdirectedRequest,
     TooLate,
     NoSuchTask,
+    NoSuchMove,
+    NoSuchSweep,
+    CannotUndo,
+    MoveUnderWay,
+    UnusableStore,
+    SettingsChanged,
     Refused(&'static str, StatusCode),
 }
 
@@ -41,6 +48,12 @@ impl Code {
             Code::MisdirectedRequest => "misdirected-request",
             Code::TooLate => "too-late",
             Code::NoSuchTask => "no-such-task",
+            Code::NoSuchMove => "no-such-move",
+            Code::NoSuchSweep => "no-such-sweep",
+            Code::CannotUndo => "cannot-undo",
+            Code::MoveUnderWay => "move-under-way",
+            Code::UnusableStore => "unusable-store",
+            Code::SettingsChanged => "settings-changed",
             Code::Refused(word, _) => word,
         }
     }
@@ -51,13 +64,14 @@ impl Code {
             Code::Invalid => StatusCode::UNPROCESSABLE_ENTITY,
             Code::Unauthorized => StatusCode::UNAUTHORIZED,
             Code::Forbidden => StatusCode::FORBIDDEN,
-            Code::NotFound | Code::NoSuchTask => StatusCode::NOT_FOUND,
+            Code::NotFound | Code::NoSuchTask | Code::NoSuchMove | Code::NoSuchSweep => StatusCode::NOT_FOUND,
             Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Code::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
             Code::RequestTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Code::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Code::MisdirectedRequest => StatusCode::MISDIRECTED_REQUEST,
-            Code::TooLate => StatusCode::CONFLICT,
+            Code::TooLate | Code::CannotUndo | Code::MoveUnderWay | Code::UnusableStore => StatusCode::CONFLICT,
+            Code::SettingsChanged => StatusCode::PRECONDITION_FAILED,
             Code::Refused(_, status) => status,
         }
     }
@@ -100,6 +114,18 @@ impl Fault {
         Fault::new(Code::NoSuchTask, format!("there is no task {id} in topic {topic}, nor in its history"))
     }
 
+    /// What an operator has selected is not there: the task, or its delivery in the queue that was named.
+    pub fn not_there(selected: &Selected) -> Fault {
+        let Selected { topic, id, queue } = selected;
+        match queue {
+            None => Fault::no_such_task(topic, id),
+            Some(queue) => {
+                let detail = format!("there is no task {id} in topic {topic} with a delivery in queue {queue}");
+                Fault::new(Code::NoSuchTask, detail)
+            }
+        }
+    }
+
     pub fn into_problem(self) -> Problem {
         *self.0
     }
@@ -114,6 +140,21 @@ impl From<BadName> for Fault {
 impl From<BadCursor> for Fault {
     fn from(bad: BadCursor) -> Fault {
         Fault::invalid("cursor", bad)
+    }
+}
+
+impl From<MoveRefused> for Fault {
+    fn from(refused: MoveRefused) -> Fault {
+        let (code, detail) = match refused {
+            MoveRefused::Invalid(what) => return Fault::invalid("to", what),
+            MoveRefused::UnderWay(what) => (Code::MoveUnderWay, what),
+            MoveRefused::Unusable(what) => (Code::UnusableStore, what),
+            MoveRefused::TooLate(what) => (Code::TooLate, what),
+            MoveRefused::NoMove => {
+                (Code::NoSuchMove, "the store is not being moved, and was not since the server started".into())
+            }
+        };
+        Fault::new(code, detail)
     }
 }
 

@@ -11,13 +11,18 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use http::header::{HOST, HeaderName, ORIGIN};
-use http::{HeaderMap, Request, Version};
+use http::{HeaderMap, Method, Request, Version};
+use punctual_console::PLACE;
 use punctual_core::scope::fits;
 
 use crate::fault::{Code, Fault};
 
 /// Where a browser says which site a request comes from.
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// What a browser wants to do with the answer, and where it will show it.
+const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
+const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
 /// How the names end that are always this machine.
 const LOCAL: &str = ".localhost";
@@ -61,7 +66,18 @@ pub(crate) fn check<B>(request: &Request<B>, hosts: &Hosts) -> Result<(), Fault>
             return Err(Fault::new(Code::MisdirectedRequest, detail));
         }
     }
-    check_page(request.headers(), authority)
+    if is_visit(request) { Ok(()) } else { check_page(request.headers(), authority) }
+}
+
+/// Whether somebody follows a link into the console. Links stand on pages of elsewhere, in a chat or a report, and what
+/// they lead to is the same for everybody; other pages can neither read it nor show it in a frame.
+fn is_visit<B>(request: &Request<B>) -> bool {
+    let headers = request.headers();
+    let path = request.uri().path();
+    let is_console = path == "/" || path == PLACE.trim_end_matches('/') || path.starts_with(PLACE);
+    let navigates = headers.get(SEC_FETCH_MODE).is_some_and(|mode| mode == "navigate");
+    let is_page = headers.get(SEC_FETCH_DEST).is_some_and(|dest| dest == "document");
+    is_console && navigates && is_page && request.method() == Method::GET && !headers.contains_key(ORIGIN)
 }
 
 fn bad(detail: &str) -> Fault {
@@ -263,5 +279,23 @@ mod tests {
         }
         let twice = [("host", "localhost"), ("sec-fetch-site", "none"), ("sec-fetch-site", "cross-site")];
         assert_eq!(status(Version::HTTP_11, "/", &twice), Some(403));
+    }
+
+    #[test]
+    fn a_link_of_another_site_leads_into_the_console_and_nowhere_else() {
+        let link = |path: &str, host: &str, mode: &str, dest: &str| {
+            let headers =
+                [("host", host), ("sec-fetch-site", "cross-site"), ("sec-fetch-mode", mode), ("sec-fetch-dest", dest)];
+            status(Version::HTTP_11, path, &headers)
+        };
+        for path in ["/", "/console", "/console/", "/console/tasks/t/1?x=y"] {
+            assert_eq!(link(path, "localhost", "navigate", "document"), None, "{path}");
+            assert_eq!(link(path, "evil.example", "navigate", "document"), Some(421), "{path}");
+            assert_eq!(link(path, "localhost", "navigate", "iframe"), Some(403), "{path}");
+            assert_eq!(link(path, "localhost", "no-cors", "script"), Some(403), "{path}");
+        }
+        for path in ["/v1/tasks", "/metrics", "/consoles", "/healthz"] {
+            assert_eq!(link(path, "localhost", "navigate", "document"), Some(403), "{path}");
+        }
     }
 }

@@ -27,6 +27,9 @@
 
 mod answer;
 mod app;
+mod condition;
+mod cursor;
+mod deed;
 mod fault;
 mod gate;
 mod host;
@@ -37,14 +40,19 @@ mod listen;
 mod openapi;
 mod output;
 mod parsable;
+mod pulse;
 mod routes;
 mod stall;
 mod trace;
 mod translate;
+mod undo;
 mod unpack;
 
-pub use app::{App, Exposition, Limits, MetricsSource};
+pub use punctual_console::Console;
+
+pub use app::{App, Exposition, Limits, MetricsSource, MoveRefused, Mover};
 pub use host::Hosts;
 pub use listen::serve;
 pub use openapi::document;
+pub use pulse::Pulses;
 pub use translate::task_info;

@@ -10,7 +10,10 @@ use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, SchemaType, Type};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{ContentBuilder, Ref, RefOr, ResponseBuilder, Schema, ServerBuilder};
 
-use crate::routes::{dead, events, history, keys, leases, look, numbers, queues, server, tasks, topics};
+use crate::routes::{
+    audit, consumers, dead, dead_groups, deliveries, events, find, history, keys, leases, look, nodes, numbers, pulse,
+    queues, series, server, store, sweeps, tasks, topics,
+};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -29,10 +32,16 @@ use crate::routes::{dead, events, history, keys, leases, look, numbers, queues, 
         tasks::replay,
         tasks::purge,
         tasks::revoke,
+        tasks::hasten,
+        tasks::restore,
+        audit::timeline,
+        audit::list,
+        find::find,
         numbers::get,
         keys::list,
         keys::cancel,
         keys::shift,
+        consumers::list,
         leases::reserve,
         leases::settle,
         topics::list,
@@ -49,13 +58,31 @@ use crate::routes::{dead, events, history, keys, leases, look, numbers, queues, 
         queues::pause,
         queues::resume,
         queues::delete,
+        deliveries::list,
         dead::list,
+        dead_groups::list,
         dead::replay,
         dead::purge,
         history::list,
         history::replay,
+        sweeps::begin,
+        sweeps::list,
+        sweeps::get,
+        sweeps::stop,
+        sweeps::undo,
         look::forecast,
         look::stats,
+        series::series,
+        pulse::follow,
+        nodes::list,
+        nodes::drain,
+        nodes::undrain,
+        nodes::shards,
+        nodes::pin,
+        nodes::unpin,
+        store::begin,
+        store::look,
+        store::cancel,
         events::follow,
         server::me,
         server::alive,
@@ -65,6 +92,9 @@ use crate::routes::{dead, events, history, keys, leases, look, numbers, queues, 
     components(schemas(
         wire::Problem,
         wire::Event,
+        wire::Pulse,
+        wire::SeriesStep,
+        wire::DeliveryState,
         wire::Name,
         wire::ListState,
         wire::Unit,
@@ -116,10 +146,10 @@ const OPEN: [&str; 2] = ["/healthz", "/readyz"];
 
 /// All lists take their filters from one type, and refuse those that do not fit them: these are never of use there.
 const REFUSED: [(&str, &[&str]); 4] = [
-    ("/v1/tasks", &["queue", "key", "reason", "ending", "first"]),
-    ("/v1/dead", &["state", "ending"]),
-    ("/v1/history", &["state", "reason"]),
-    ("/v1/keys/{key}", &["topic", "queue", "from", "until", "key", "reason", "ending", "first"]),
+    ("/v1/tasks", &["queue", "key", "reason", "note", "ending", "first"]),
+    ("/v1/dead", &["state", "ending", "holder"]),
+    ("/v1/history", &["state", "reason", "note", "holder"]),
+    ("/v1/keys/{key}", &["topic", "queue", "from", "until", "key", "reason", "note", "ending", "first"]),
 ];
 
 fn leave_out_what_is_refused(path: &str, operation: &mut Operation) {
@@ -204,7 +234,8 @@ mod tests {
         let mut seen = 0;
         for line in routes.lines().filter_map(|line| line.trim().strip_prefix(".route(\"")) {
             let path = &line[..line.find('"').expect("a path ends")];
-            if path == "/" || path == "/v1/openapi.json" {
+            // What browsers get is not asked for by programs.
+            if path == "/" || path == "/v1/openapi.json" || path.starts_with("/console") {
                 continue;
             }
             assert!(document["paths"][path].is_object(), "{path}");

@@ -5,6 +5,7 @@
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
@@ -16,7 +17,7 @@ use http::{HeaderValue, StatusCode};
 use hyper::body::{Frame, SizeHint};
 use punctual_core::view::TaskView;
 use punctual_core::{Delivery, Form};
-use punctual_node::{Error, Handle, Hold, TaskPage};
+use punctual_node::{Error, Handle, Hold};
 use punctual_wire::Span;
 use serde::Serialize;
 use tokio::sync::Semaphore;
@@ -25,6 +26,9 @@ use crate::fault::Fault;
 use crate::joined::joined;
 use crate::lease;
 use crate::translate::{task_info, time};
+
+/// How often a stream of events that is silent says that it is still there.
+pub(crate) const EVENTS_HEARTBEAT: Duration = Duration::from_secs(15);
 
 /// An answer of JSON.
 pub(crate) fn json<T: Serialize>(status: StatusCode, value: &T) -> Response {
@@ -133,18 +137,28 @@ pub(crate) fn task(task: TaskView, about: u64, node: &Handle) -> Vec<u8> {
     out
 }
 
+/// What a page says beside its tasks.
+#[derive(Default)]
+pub(crate) struct Rest {
+    pub next: Option<String>,
+    pub looked_at: Option<u64>,
+}
+
 /// A page of tasks, of about so many bytes. Each task is written before the next one is translated, so that there is no
 /// second copy of all bodies.
-pub(crate) fn page(page: TaskPage, about: u64, node: &Handle, with_bodies: bool) -> Vec<u8> {
+pub(crate) fn page(tasks: Vec<TaskView>, rest: &Rest, about: u64, node: &Handle, with_bodies: bool) -> Vec<u8> {
     let mut out = Vec::with_capacity(32 + about as usize);
     out.extend_from_slice(b"{\"tasks\":[");
-    for (index, task) in page.tasks.into_iter().enumerate() {
+    for (index, task) in tasks.into_iter().enumerate() {
         out.extend_from_slice(if index == 0 { b"" } else { b"," });
         write(&mut out, &task_info(task, Some(node), with_bodies));
     }
     out.push(b']');
-    if let Some(next) = page.next {
-        field(&mut out, "next", &next.to_string());
+    if let Some(next) = &rest.next {
+        field(&mut out, "next", next);
+    }
+    if let Some(looked_at) = &rest.looked_at {
+        field(&mut out, "looked_at", looked_at);
     }
     out.push(b'}');
     out

@@ -10,18 +10,35 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use punctual_core::Name;
-use punctual_http::{App, Hosts, Limits, serve};
+use punctual_http::{App, Console, Hosts, Limits, MoveRefused, Mover, Pulses, serve};
 use punctual_memory::MemoryStore;
 use punctual_node::access::Access;
 use punctual_node::{Node, NodeConfig, SystemClock};
 use punctual_socket::listen_unix;
-use punctual_wire::{Problem, StoreStats};
+use punctual_wire::{MoveStore, Problem, StoreMove, StoreStats};
 use tokio::sync::watch;
 
 const SECRET: [u8; 32] = [7; 32];
 
 /// Long enough for a slow machine, short enough to notice that something hangs.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// There is no other store.
+struct Unmoved;
+
+impl Mover for Unmoved {
+    fn begin(&self, _: &MoveStore) -> Result<StoreMove, MoveRefused> {
+        Err(MoveRefused::Invalid("there is no such store".to_owned()))
+    }
+
+    fn look(&self) -> Option<StoreMove> {
+        None
+    }
+
+    fn cancel(&self) -> Result<StoreMove, MoveRefused> {
+        Err(MoveRefused::NoMove)
+    }
+}
 
 /// Where the door listens: as long as the process lives.
 static DOOR: LazyLock<PathBuf> = LazyLock::new(|| {
@@ -43,6 +60,9 @@ static DOOR: LazyLock<PathBuf> = LazyLock::new(|| {
             version: "0",
             metrics: Arc::new(|_, _| Box::pin(async { String::new() })),
             store_stats: Arc::new(StoreStats::default),
+            pulses: Pulses::default(),
+            mover: Arc::new(Unmoved),
+            console: Some(Console::new("fuzzed", None)),
         };
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         runtime.expect("a runtime starts").block_on(async {

@@ -6,12 +6,14 @@
 mod almanac;
 mod beanstalk;
 mod http;
+mod link;
 mod text;
 mod wire;
 
 pub use almanac::almanac;
 pub use beanstalk::beanstalk;
 pub use http::{http, lease};
+pub use link::link;
 pub use text::text;
 pub use wire::wire;
 
@@ -31,6 +33,7 @@ pub const PARSERS: &[Parser] = &[
     Parser { name: "beanstalk", parse: beanstalk, mutations: 20_000 },
     Parser { name: "http", parse: http, mutations: 2_000 },
     Parser { name: "lease", parse: lease, mutations: 500 },
+    Parser { name: "link", parse: link, mutations: 20_000 },
     Parser { name: "text", parse: text, mutations: 20_000 },
     Parser { name: "wire", parse: wire, mutations: 5_000 },
 ];

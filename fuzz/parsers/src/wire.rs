@@ -1,8 +1,8 @@
 //! The bodies of HTTP requests: each type that comes in, from JSON.
 
 use punctual_wire::{
-    Actions, Batch, List, ListNames, NewTask, PauseQueue, QueueSettings, Reschedule, Reserve, Revoke, Selection,
-    ShiftKey, TopicSettings, merge, read_json,
+    Actions, Batch, List, ListNames, NewTask, PauseQueue, PauseTopic, QueueSettings, Reschedule, Reserve, Revoke,
+    Selection, ShiftKey, TopicSettings, merge, read_json,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -20,6 +20,7 @@ pub fn wire(bytes: &[u8]) {
     comes_back::<Selection>(bytes);
     comes_back::<ShiftKey>(bytes);
     comes_back::<PauseQueue>(bytes);
+    comes_back::<PauseTopic>(bytes);
     comes_back::<List>(bytes);
     comes_back::<ListNames>(bytes);
     patches(TopicSettings::default(), bytes);

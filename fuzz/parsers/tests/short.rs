@@ -94,6 +94,11 @@ fn a_lease_that_is_vouched_for_may_say_anything() {
 }
 
 #[test]
+fn what_another_node_says_is_heard_or_refused() {
+    short_run("link");
+}
+
+#[test]
 fn cursors_times_and_names_come_back_from_their_text() {
     short_run("text");
 }

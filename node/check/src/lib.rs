@@ -7,9 +7,13 @@
 #![cfg(all(shuttle, test))]
 #![allow(clippy::unwrap_used, reason = "all of this is a test")]
 
+mod aside;
 mod callers;
 mod consumers;
 mod explore;
+mod handing;
+mod lending;
+mod other;
 mod sabotage;
 mod stage;
 mod stopping;

@@ -2,9 +2,13 @@
 
 use punctual_node::sync::checked::mute;
 
+use crate::aside::under_load;
 use crate::callers::two_callers;
 use crate::consumers::two_consumers;
 use crate::explore::found;
+use crate::handing::under_way;
+use crate::lending::one_leaves;
+use crate::other::Other;
 use crate::stage::{CALLERS, RUNNERS, Stage, schedule};
 use crate::stopping::stop_under_way;
 
@@ -17,6 +21,14 @@ fn an_inbox_whose_bell_is_not_heard_is_found() {
     found("deadlock", || {
         mute("inbox/mod.rs");
         two_consumers(CALLERS);
+    });
+}
+
+#[test]
+fn a_shard_that_is_set_aside_without_hearing_of_its_answers_is_found() {
+    found("deadlock", || {
+        mute("inbox/mod.rs");
+        under_load(CALLERS);
     });
 }
 
@@ -34,6 +46,20 @@ fn a_board_whose_bell_is_not_heard_is_found() {
         mute("board.rs");
         stop_under_way(RUNNERS);
     });
+}
+
+#[test]
+fn requests_passed_on_whose_bell_is_not_heard_are_found() {
+    found("deadlock", || {
+        mute("peers.rs");
+        under_way(RUNNERS, &Other::new());
+    });
+}
+
+#[test]
+fn a_link_that_loses_what_it_took_is_found() {
+    found("somebody is kept waiting", || under_way(RUNNERS, &Other::forgetful()));
+    found("has neither been got nor gone back", || one_leaves(RUNNERS, &Other::forgetful()));
 }
 
 #[test]

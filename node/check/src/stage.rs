@@ -47,11 +47,13 @@ impl Stage {
     }
 
     pub fn with(config: NodeConfig) -> Stage {
-        let clock = Arc::new(SceneClock);
-        let store = Arc::new(MemoryStore::new(clock.clone()));
-        take_time(&store);
+        Stage::on(new_store(), config)
+    }
+
+    /// A node on a store that others may know already.
+    pub fn on(store: Arc<MemoryStore>, config: NodeConfig) -> Stage {
         let shards = config.shards;
-        let node = Node::start(config, store.clone(), clock).unwrap();
+        let node = Node::start(config, store.clone(), Arc::new(SceneClock)).unwrap();
         Stage { store, handle: node.handle(), node, shards }
     }
 
@@ -103,6 +105,12 @@ impl<T: Send + 'static> Awaited<T> {
         }
         self.thread.join().unwrap()
     }
+}
+
+pub fn new_store() -> Arc<MemoryStore> {
+    let store = Arc::new(MemoryStore::new(Arc::new(SceneClock)));
+    take_time(&store);
+    store
 }
 
 /// Commits and scans take effect a while after they were asked for.

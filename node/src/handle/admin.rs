@@ -3,153 +3,239 @@
 //! A topic that was made by being used is in some of the shards only. What changes it therefore
 //! makes it in the others: else they would make it anew, with the settings of a new topic.
 
-use std::sync::PoisonError;
-
 use punctual_core::store::ShardId;
 use punctual_core::{
-    Answer, Command, Name, QueueSettings, QueueView, Refused, Timestamp, Told, TopicSettings, TopicView, view,
+    Adjustment, Chosen, Command, Name, PauseNote, QueueSettings, QueueView, Refused, Subject, Timestamp, TopicSettings,
+    TopicView, view,
 };
 use tokio::sync::oneshot;
 
-use super::{Handle, together};
-use crate::caller::{Concern, Outcome, Outcomes};
-use crate::deletions::{Ended, What};
+use super::Handle;
+use super::changes::{Decision, Made};
+use crate::block_on;
+use crate::deletions::Ended;
 use crate::error::Error;
 
-impl Handle {
-    /// Creates a topic or changes its settings. On an error some shards may have done it; do it again.
-    pub async fn put_topic(&self, name: &Name, settings: TopicSettings) -> Result<TopicSettings, Error> {
-        let command = Command::PutTopic { name: name.clone(), settings: Box::new(settings) };
-        self.put(What::Topic, name, command).await
+/// The settings of topics, or of queues.
+pub(super) trait Settings: Clone + Send + 'static {
+    fn subject(name: &Name) -> Subject;
+    /// What gives them to the topic or queue of this name.
+    fn put(self, name: &Name) -> Adjustment;
+    fn missing(name: &Name) -> Refused;
+    /// Those of the topic or queue of this name, if there is one.
+    fn present(handle: &Handle, name: &Name) -> Result<Option<Self>, Error>;
+    /// Whether they can be kept.
+    fn check(&self, handle: &Handle, name: &Name) -> Result<(), Error>;
+    /// Whether they say that it is paused.
+    fn has_pause(&self) -> bool;
+    /// These in the place of others: a pause that goes on keeps what is known of it.
+    fn in_place_of(self, present: Option<&Self>, now: Timestamp) -> Self;
+}
+
+impl Settings for TopicSettings {
+    fn subject(name: &Name) -> Subject {
+        Subject::Topic(name.clone())
     }
 
-    /// Creates a queue or changes its settings. On an error some shards may have done it; do it again.
+    fn put(self, name: &Name) -> Adjustment {
+        Adjustment::PutTopic { name: name.clone(), settings: Box::new(self) }
+    }
+
+    fn missing(name: &Name) -> Refused {
+        Refused::NoSuchTopic(name.clone())
+    }
+
+    fn present(handle: &Handle, name: &Name) -> Result<Option<TopicSettings>, Error> {
+        Ok(block_on(handle.topic(name))?.map(|topic| topic.settings))
+    }
+
+    fn check(&self, handle: &Handle, name: &Name) -> Result<(), Error> {
+        TopicSettings::check(self)?;
+        handle.check_fed(name, self)
+    }
+
+    fn has_pause(&self) -> bool {
+        self.paused
+    }
+
+    fn in_place_of(self, present: Option<&TopicSettings>, _: Timestamp) -> TopicSettings {
+        TopicSettings::in_place_of(self, present)
+    }
+}
+
+impl Settings for QueueSettings {
+    fn subject(name: &Name) -> Subject {
+        Subject::Queue(name.clone())
+    }
+
+    fn put(self, name: &Name) -> Adjustment {
+        Adjustment::PutQueue { name: name.clone(), settings: Box::new(self) }
+    }
+
+    fn missing(name: &Name) -> Refused {
+        Refused::NoSuchQueue(name.clone())
+    }
+
+    fn present(handle: &Handle, name: &Name) -> Result<Option<QueueSettings>, Error> {
+        Ok(block_on(handle.queue(name))?.map(|queue| queue.settings))
+    }
+
+    fn check(&self, _: &Handle, _: &Name) -> Result<(), Error> {
+        Ok(QueueSettings::check(self)?)
+    }
+
+    fn has_pause(&self) -> bool {
+        self.paused_until.is_some()
+    }
+
+    fn in_place_of(self, present: Option<&QueueSettings>, now: Timestamp) -> QueueSettings {
+        QueueSettings::in_place_of(self, present, now)
+    }
+}
+
+impl Handle {
+    /// Creates a topic or changes its settings, in all shards. If the outcome is unknown, it may still come to be: look, or
+    /// do it again.
+    pub async fn put_topic(&self, name: &Name, settings: TopicSettings) -> Result<TopicSettings, Error> {
+        self.put(name, settings).await
+    }
+
+    /// Creates a queue or changes its settings, likewise.
     pub async fn put_queue(&self, name: &Name, settings: QueueSettings) -> Result<QueueSettings, Error> {
         let pause = QueueSettings::check_pause(settings.paused_until, "paused_until", self.now());
         self.counted(pause.map_err(Error::from))?;
-        let command = Command::PutQueue { name: name.clone(), settings: Box::new(settings) };
-        self.put(What::Queue, name, command).await
+        self.put(name, settings).await
+    }
+
+    async fn put<S: Settings>(&self, name: &Name, settings: S) -> Result<S, Error> {
+        let put = self.change::<S, _>(name, move |handle, name| {
+            settings.check(handle, name)?;
+            let room = handle.shared.check_room();
+            // Asked only if it matters: a shard that is away keeps nobody from a change.
+            let matters = room.is_err() || settings.has_pause();
+            let present = if matters { S::present(handle, name)? } else { None };
+            // A new one needs room. Changing one does not: other settings may be what makes room.
+            if present.is_none() {
+                room?;
+            }
+            let settings = settings.clone().in_place_of(present.as_ref(), handle.now());
+            Ok(Decision::put(name, settings.clone(), settings))
+        });
+        self.counted(put.await)
     }
 
     /// Creates a queue with these settings if there is none, and leaves one alone that is there.
     pub async fn make_queue(&self, name: &Name, settings: QueueSettings) -> Result<(), Error> {
-        let put = Command::PutQueue { name: name.clone(), settings: Box::new(settings) };
-        let name = name.clone();
-        let made = self.in_turn(|handle| async move {
-            if handle.queue(&name).await?.is_some() {
-                return Ok(());
+        let made = self.change::<QueueSettings, _>(name, move |handle, name| {
+            if QueueSettings::present(handle, name)?.is_some() {
+                return Ok(Decision::Leave(()));
             }
-            handle.put_now::<QueueSettings>(What::Queue, &name, put).await.map(|_| ())
+            settings.check()?;
+            handle.shared.check_room()?;
+            Ok(Decision::put(name, settings.clone(), ()))
         });
         self.counted(made.await)
     }
 
-    async fn put<T: Told + Send + 'static>(&self, what: What, name: &Name, command: Command) -> Result<T, Error> {
-        let name = name.clone();
-        self.counted(self.in_turn(|handle| async move { handle.put_now(what, &name, command).await }).await)
-    }
-
-    pub(super) async fn put_now<T: Told>(&self, what: What, name: &Name, command: Command) -> Result<T, Error> {
-        self.check_stays(what, name)?;
-        self.check_room_for(what, name).await?;
-        let settings = first(self.ask_all(command).await)?;
-        if what == What::Queue {
-            self.shared.known_queues.write().unwrap_or_else(PoisonError::into_inner).insert(name.clone());
-        }
-        Ok(settings)
-    }
-
-    /// Has something done by the administrator, to its end, also if this caller leaves.
-    pub(super) async fn in_turn<T, F>(&self, work: impl FnOnce(Handle) -> F) -> Result<T, Error>
-    where
-        T: Send + 'static,
-        F: Future<Output = Result<T, Error>> + Send + 'static,
-    {
-        self.shared.check()?;
-        self.shared.administrator.turn(work(self.clone())).await
-    }
-
-    /// Refuses to change what is being deleted: shards that are done would make it anew, and others would not.
-    fn check_stays(&self, what: What, name: &Name) -> Result<(), Error> {
-        match self.shared.deletions.is_under_way(what, name) {
-            true => Err(Refused::BeingDeleted(name.clone()).into()),
-            false => Ok(()),
-        }
-    }
-
-    /// A new topic or queue needs room. Changing one does not: other settings may be what makes room.
-    async fn check_room_for(&self, what: What, name: &Name) -> Result<(), Error> {
-        match self.shared.check_room() {
-            Err(full) if self.put_again(what, name).await?.is_none() => Err(full),
-            _ => Ok(()),
-        }
-    }
-
-    /// Refuses tasks for a topic until it is resumed.
-    pub async fn pause_topic(&self, name: &Name) -> Result<TopicSettings, Error> {
-        let command = Command::PauseTopic { name: name.clone(), paused: true };
-        self.change(What::Topic, name, command).await
+    /// Refuses tasks for a topic until it is resumed, and notes who wanted that and why.
+    pub async fn pause_topic(&self, name: &Name, note: Option<PauseNote>) -> Result<TopicSettings, Error> {
+        self.check_note(note.as_ref())?;
+        self.adapt(name, move |present: TopicSettings| present.paused_by(note.clone())).await
     }
 
     /// Takes tasks for a topic again.
     pub async fn resume_topic(&self, name: &Name) -> Result<TopicSettings, Error> {
-        let command = Command::PauseTopic { name: name.clone(), paused: false };
-        self.change(What::Topic, name, command).await
+        self.adapt(name, |present| TopicSettings { paused: false, pause: None, ..present }).await
     }
 
-    /// Stops handing out from a queue until a time; without, until it is resumed.
-    pub async fn pause_queue(&self, name: &Name, until: Option<Timestamp>) -> Result<QueueSettings, Error> {
-        self.counted(QueueSettings::check_pause(until, "until", self.now()).map_err(Error::from))?;
-        let command = Command::PauseQueue { name: name.clone(), until: Some(until.unwrap_or(Timestamp::NEVER)) };
-        self.change(What::Queue, name, command).await
+    /// Stops handing out from a queue until a time; without, until it is resumed. Notes who wanted that and why.
+    pub async fn pause_queue(
+        &self,
+        name: &Name,
+        until: Option<Timestamp>,
+        note: Option<PauseNote>,
+    ) -> Result<QueueSettings, Error> {
+        let now = self.now();
+        self.counted(QueueSettings::check_pause(until, "until", now).map_err(Error::from))?;
+        self.check_note(note.as_ref())?;
+        let until = until.unwrap_or(Timestamp::NEVER);
+        self.adapt(name, move |present: QueueSettings| present.paused_by(until, note.clone(), now)).await
+    }
+
+    fn check_note(&self, note: Option<&PauseNote>) -> Result<(), Error> {
+        self.counted(note.map_or(Ok(()), PauseNote::check).map_err(Error::from))
     }
 
     /// Hands out from a queue again.
     pub async fn resume_queue(&self, name: &Name) -> Result<QueueSettings, Error> {
-        let command = Command::PauseQueue { name: name.clone(), until: None };
-        self.change(What::Queue, name, command).await
+        self.adapt(name, |present| QueueSettings { paused_until: None, pause: None, ..present }).await
     }
 
-    /// Changes a topic or queue where it is, and makes it as it is then where it is not.
-    async fn change<T: Told + Send + 'static>(&self, what: What, name: &Name, command: Command) -> Result<T, Error> {
+    /// Changes a topic or queue that is there, also if its settings are from before there were rules for them.
+    async fn adapt<S: Settings>(&self, name: &Name, adapt: impl Fn(S) -> S + Send + 'static) -> Result<S, Error> {
+        let adapted = self.change::<S, _>(name, move |handle, name| {
+            let settings = adapt(S::present(handle, name)?.ok_or_else(|| S::missing(name))?);
+            Ok(Decision::put(name, settings.clone(), settings))
+        });
+        self.counted(adapted.await)
+    }
+
+    /// Has the administrator change the settings of a topic or queue, unless it is being deleted: shards that are done would
+    /// make it anew, and others would not.
+    pub(super) async fn change<S: Settings, T: Send + 'static>(
+        &self,
+        name: &Name,
+        mut decide: impl FnMut(&Handle, &Name) -> Result<Decision<T>, Error> + Send + 'static,
+    ) -> Result<T, Error> {
         let name = name.clone();
-        self.counted(self.in_turn(|handle| async move { handle.change_now(what, &name, command).await }).await)
+        self.in_turn(move |handle| match handle.make(&S::subject(&name), || decide(handle, &name))? {
+            Made::Done(told) => Ok(told),
+            Made::Deleting(_) => Err(Refused::BeingDeleted(name).into()),
+        })
+        .await
     }
 
-    async fn change_now<T: Told>(&self, what: What, name: &Name, command: Command) -> Result<T, Error> {
-        self.check_stays(what, name)?;
-        let outcomes = self.ask_all(command).await;
-        let changed = outcomes.iter().find_map(|outcome| outcome.as_ref().ok()).cloned();
-        let put = match &changed {
-            None => return first(outcomes),
-            Some(Answer::Topic(settings)) => {
-                Command::PutTopic { name: name.clone(), settings: Box::new(settings.clone()) }
-            }
-            Some(Answer::Queue(settings)) => {
-                Command::PutQueue { name: name.clone(), settings: Box::new(settings.clone()) }
-            }
-            Some(other) => unreachable!("a change of settings is answered with them, not with {other:?}"),
-        };
-        let (missing, others): (Vec<_>, Vec<_>) =
-            (0..).map(ShardId).zip(outcomes).partition(|(_, outcome)| is_missing(outcome));
-        let missing = missing.into_iter().map(|(shard, _)| (shard, put.clone())).collect();
-        first(others.into_iter().map(|(_, outcome)| outcome).chain(self.ask_several(missing).await).collect())
+    /// Has something done by the administrator, to its end, also if this caller leaves.
+    pub(super) async fn in_turn<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Handle) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        self.shared.check()?;
+        let handle = self.clone();
+        self.shared.administrator.turn(move || work(&handle)).await
+    }
+
+    /// Where queues do not come to be by use, what is fed to a missing one would be a dead letter at once.
+    fn check_fed(&self, topic: &Name, settings: &TopicSettings) -> Result<(), Error> {
+        if self.shared.config.shard.create_on_use {
+            return Ok(());
+        }
+        let own = settings.feeds.is_none().then_some(topic);
+        let fed: Vec<Name> =
+            settings.feeds.iter().flatten().map(|binding| &binding.queue).chain(own).cloned().collect();
+        let shards: Vec<Vec<QueueView>> = block_on(self.look_all(Command::Queues(Chosen::Named(fed.clone()))))?;
+        let is_missing =
+            |queue: &&Name| shards.iter().any(|views| views.iter().all(|view| view.counts.name != **queue));
+        match fed.iter().find(is_missing) {
+            Some(queue) => Err(Refused::NoSuchQueue(queue.clone()).into()),
+            None => Ok(()),
+        }
     }
 
     /// Removes a topic; refused if it holds tasks, unless it is forced. Answers how many rows went with it.
     pub async fn delete_topic(&self, name: &Name, force: bool) -> Result<u64, Error> {
-        self.counted(self.delete(What::Topic, name, force).await)
+        self.counted(self.delete(Subject::Topic(name.clone()), force).await)
     }
 
     /// Removes a queue; refused if it holds deliveries, unless it is forced. Answers how many rows went with it.
     pub async fn delete_queue(&self, name: &Name, force: bool) -> Result<u64, Error> {
-        self.counted(self.delete(What::Queue, name, force).await)
+        self.counted(self.delete(Subject::Queue(name.clone()), force).await)
     }
 
-    async fn delete(&self, what: What, name: &Name, force: bool) -> Ended {
+    async fn delete(&self, subject: Subject, force: bool) -> Ended {
         loop {
-            let asked = name.clone();
-            let ending = self.in_turn(|handle| async move { handle.begin_deletion(what, &asked, force).await }).await?;
+            let asked = subject.clone();
+            let ending = self.in_turn(move |handle| handle.begin_deletion(&asked, force)).await?;
             match ending.await.unwrap_or_else(|_| Err(self.shared.lost())) {
                 // It was joined, and had been asked for without force.
                 Err(Error::Refused(Refused::NotEmpty { .. })) if force => {}
@@ -158,76 +244,42 @@ impl Handle {
         }
     }
 
-    /// Tells all shards to delete it, or joins those who have. The turn is over then: it may take long, and other changes
-    /// go on meanwhile.
-    async fn begin_deletion(&self, what: What, name: &Name, force: bool) -> Result<oneshot::Receiver<Ended>, Error> {
-        if let Some(ending) = self.shared.deletions.join(what, name) {
-            return Ok(ending);
-        }
-        if !force {
+    /// Writes a deletion down and tells all shards, or joins one that is under way.
+    fn begin_deletion(&self, subject: &Subject, force: bool) -> Result<oneshot::Receiver<Ended>, Error> {
+        let decide = || {
+            let adjustment = Adjustment::Delete { subject: subject.clone(), force };
+            if force {
+                return Ok(Decision::Make { adjustment, otherwise: None, told: () });
+            }
             // Each shard looks for itself too, but one that is empty must not be the first to go.
-            let rows = self.rows_in(what, name).await?;
+            let (rows, as_it_is) = self.holdings(subject)?;
             if rows > 0 {
-                return Err(Refused::NotEmpty { name: name.clone(), rows }.into());
+                return Err(Refused::NotEmpty { name: subject.name().clone(), rows }.into());
+            }
+            Ok(Decision::Make { adjustment, otherwise: Some(as_it_is), told: () })
+        };
+        match self.make(subject, decide)? {
+            Made::Deleting(deletion) => Ok(self.follow(deletion)),
+            Made::Done(()) => unreachable!("a deletion that was written down is under way"),
+        }
+    }
+
+    /// How much a topic or queue holds that keeps it from being deleted, and what would make it as it is.
+    fn holdings(&self, subject: &Subject) -> Result<(u64, Adjustment), Error> {
+        match subject {
+            Subject::Topic(name) => {
+                let topic = block_on(self.topic(name))?.ok_or_else(|| Refused::NoSuchTopic(name.clone()))?;
+                let TopicView { counts, settings, .. } = topic;
+                let put = Adjustment::PutTopic { name: name.clone(), settings: Box::new(settings) };
+                Ok((counts.waiting + counts.leased + counts.dead, put))
+            }
+            Subject::Queue(name) => {
+                let queue = block_on(self.queue(name))?.ok_or_else(|| Refused::NoSuchQueue(name.clone()))?;
+                let QueueView { counts, settings, .. } = queue;
+                let put = Adjustment::PutQueue { name: name.clone(), settings: Box::new(settings) };
+                Ok((counts.ready + counts.leased + counts.dead, put))
             }
         }
-        let ending = self.shared.deletions.begin(what, name);
-        let (handle, name) = (self.clone(), name.clone());
-        let command = what.delete(&name, force);
-        let concern: Concern = Box::new(move |outcomes| handle.end_deletion(what, name, outcomes));
-        self.tell_all(command, concern).await;
-        Ok(ending)
-    }
-
-    /// All shards have answered, whoever still waits for it.
-    fn end_deletion(&self, what: What, name: Name, outcomes: &Outcomes) {
-        let outcomes = self.heard(outcomes.clone());
-        let is_kept = |outcome: &Outcome| matches!(outcome, Err(Error::Refused(Refused::NotEmpty { .. })));
-        let Some(kept) = outcomes.iter().position(is_kept) else {
-            if what == What::Queue && outcomes.iter().all(|outcome| outcome.is_ok() || is_missing(outcome)) {
-                self.shared.known_queues.write().unwrap_or_else(PoisonError::into_inner).remove(&name);
-            }
-            return self.shared.deletions.end(what, &name, &rows_gone(outcomes));
-        };
-        // Something came in meanwhile: it stays, and so it is put back where it has gone.
-        let gone: Vec<ShardId> =
-            (0..).map(ShardId).zip(&outcomes).filter(|(_, outcome)| outcome.is_ok()).map(|(shard, _)| shard).collect();
-        let ended = rows_gone(vec![outcomes[kept].clone()]);
-        let handle = self.clone();
-        self.shared.administrator.follow_up(async move {
-            if let Ok(Some(put)) = handle.put_again(what, &name).await {
-                handle.ask_several(gone.into_iter().map(|shard| (shard, put.clone())).collect()).await;
-            }
-            handle.shared.deletions.end(what, &name, &ended);
-        });
-    }
-
-    /// The command that makes a topic or queue as it is now, if there is one.
-    async fn put_again(&self, what: What, name: &Name) -> Result<Option<Command>, Error> {
-        let name = name.clone();
-        Ok(match what {
-            What::Topic => {
-                let settings = self.topic(&name).await?.map(|topic| Box::new(topic.settings));
-                settings.map(|settings| Command::PutTopic { name, settings })
-            }
-            What::Queue => {
-                let settings = self.queue(&name).await?.map(|queue| Box::new(queue.settings));
-                settings.map(|settings| Command::PutQueue { name, settings })
-            }
-        })
-    }
-
-    /// How much a topic or queue holds that keeps it from being deleted.
-    async fn rows_in(&self, what: What, name: &Name) -> Result<u64, Error> {
-        Ok(match what {
-            What::Topic => self
-                .topic(name)
-                .await?
-                .map_or(0, |TopicView { counts, .. }| counts.waiting + counts.leased + counts.dead),
-            What::Queue => {
-                self.queue(name).await?.map_or(0, |QueueView { counts, .. }| counts.ready + counts.leased + counts.dead)
-            }
-        })
     }
 
     /// What any shard has. Where several have the same, they agree, or are about to.
@@ -244,30 +296,4 @@ impl Handle {
         })
         .await
     }
-}
-
-impl What {
-    fn delete(self, name: &Name, force: bool) -> Command {
-        let name = name.clone();
-        match self {
-            What::Topic => Command::DeleteTopic { name, force },
-            What::Queue => Command::DeleteQueue { name, force },
-        }
-    }
-}
-
-fn is_missing(outcome: &Outcome) -> bool {
-    matches!(outcome, Err(Error::Refused(Refused::NoSuchTopic(_) | Refused::NoSuchQueue(_))))
-}
-
-/// How many rows went with it in all shards that had it.
-fn rows_gone(outcomes: Vec<Outcome>) -> Ended {
-    let (missing, others): (Vec<_>, Vec<_>) = outcomes.into_iter().partition(is_missing);
-    let rows: Vec<u64> = together(if others.is_empty() { missing } else { others })?;
-    Ok(rows.into_iter().sum())
-}
-
-/// The first error, else the first answer: all shards do the same.
-fn first<T: Told>(outcomes: Vec<Outcome>) -> Result<T, Error> {
-    Ok(together(outcomes)?.swap_remove(0))
 }

@@ -1,9 +1,10 @@
 //! Taking deliveries, and saying what became of them.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError};
 
 use punctual_core::{
-    Back, Command, Delivery, Lease, Millis, Refused, Reserve, Revoke, Standing, Ticket, Timestamp, Told,
+    Back, Command, Delivery, Lease, Millis, Name, Refused, Reserve, Revoke, Standing, Ticket, Timestamp, Told,
 };
 use tokio::sync::oneshot;
 
@@ -41,7 +42,7 @@ impl Handle {
     }
 
     async fn wait(&self, reserve: Reserve) -> Result<(Vec<Delivery>, Option<Hold>), Error> {
-        self.check_queues(&reserve)?;
+        self.check_queues(&reserve).await?;
         let (sender, receiver) = oneshot::channel();
         let (ticket, duty) = self.shared.post(reserve, sender)?;
         let mut waiting = OnBoard { shared: &self.shared, ticket: Some(ticket), receiver };
@@ -54,15 +55,27 @@ impl Handle {
         Ok((Vec::by(outcome?), hold))
     }
 
-    fn check_queues(&self, reserve: &Reserve) -> Result<(), Error> {
+    async fn check_queues(&self, reserve: &Reserve) -> Result<(), Error> {
         reserve.check()?;
         if self.shared.config.shard.create_on_use {
             return Ok(());
         }
-        let known = self.shared.known_queues.read().unwrap_or_else(PoisonError::into_inner);
-        match reserve.queues.iter().find(|queue| !known.contains(*queue)) {
-            Some(queue) => Err(Refused::NoSuchQueue(queue.clone()).into()),
-            None => Ok(()),
+        let unknown: Vec<Name> = {
+            let known = self.shared.known_queues.read().unwrap_or_else(PoisonError::into_inner);
+            reserve.queues.iter().filter(|queue| !known.contains(*queue)).cloned().collect()
+        };
+        if unknown.is_empty() {
+            return Ok(());
+        }
+        // Another node may have made them. If that cannot be found out now, whoever waits there does no harm.
+        let Ok(views) = self.queues_named(unknown.clone()).await else { return Ok(()) };
+        let there: BTreeSet<Name> = views.into_iter().map(|view| view.counts.name).collect();
+        match unknown.into_iter().find(|queue| !there.contains(queue)) {
+            Some(queue) => Err(Refused::NoSuchQueue(queue).into()),
+            None => {
+                self.shared.known_queues.write().unwrap_or_else(PoisonError::into_inner).extend(there);
+                Ok(())
+            }
         }
     }
 
@@ -114,8 +127,7 @@ struct OnBoard<'a> {
 impl Drop for OnBoard<'_> {
     fn drop(&mut self) {
         let Some(ticket) = self.ticket.take() else { return };
-        let withdrawn = self.shared.board.lock().waiting.withdraw(ticket);
-        if withdrawn.is_some() {
+        if self.shared.withdraw(ticket) {
             return;
         }
         // It was being answered: from here on the sender notices that nobody is there, and what

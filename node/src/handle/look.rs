@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use punctual_core::store::{Bodies, Hardship, ShardId, Store, StoreError};
-use punctual_core::view::{self, Listing, TaskView, Wanted};
-use punctual_core::{Ahead, Command, Name, Refused, Scope, Timestamp, Unit};
+use punctual_core::view::{self, Kept, Listing, TaskView, Wanted};
+use punctual_core::{Ahead, Command, Groups, InCommon, Name, Refused, Scope, Sieve, Timestamp, Unit};
 use tokio::sync::oneshot;
 
 use super::Handle;
@@ -13,11 +13,29 @@ use crate::error::Error;
 use crate::inbox::Inbox;
 use crate::listing::{Cursor, TaskPage, list};
 use crate::outgoing::Hold;
-use crate::stats::{Happened, Stats, Timing};
+use crate::rounds::EventId;
 use crate::watch::Watch;
 
-/// How many rows are looked at for a forecast of some topics.
+/// How many rows are looked at for what is counted only when somebody asks.
 const COUNTED: usize = 100_000;
+/// Up to how many slots ahead the shards are asked what comes due: for so many hours they have it at hand.
+const AT_HAND: u64 = 62 * 24;
+
+/// How many rows are read at once to be counted.
+const SLICE: usize = 1_024;
+/// How many rows a read counts for at least: one that finds little has looked at many.
+const LEAST: u64 = 64;
+
+/// How many tasks of a list there are, as far as they were counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counted {
+    /// So many.
+    pub count: u64,
+    /// There are, or may be, more than were counted.
+    pub is_more: bool,
+    /// How many rows of topics in the scope were looked at.
+    pub looked_at: u64,
+}
 
 /// The slots of a forecast by their beginnings, and where those begin that were not counted, if there are any.
 pub type Slots = (Vec<(Timestamp, u64)>, Option<Timestamp>);
@@ -76,6 +94,19 @@ impl Handle {
         limit: usize,
         bodies: Bodies,
     ) -> Result<TaskPage, Error> {
+        self.list_sifted(within, listing, Sieve::ALL, from, limit, bodies).await
+    }
+
+    /// The same for those that pass a sieve.
+    pub async fn list_sifted(
+        &self,
+        within: &Scope,
+        listing: Listing,
+        sieve: Sieve,
+        from: Option<Cursor>,
+        limit: usize,
+        bodies: Bodies,
+    ) -> Result<TaskPage, Error> {
         let shards = self.shared.config.shards;
         let cursor = from.unwrap_or_else(|| Cursor::start(&listing, shards));
         if cursor.shards() != usize::from(shards) {
@@ -83,10 +114,65 @@ impl Handle {
             return self.counted(Err(Refused::BadSettings(message.into()).into()));
         }
         let (now, within) = (self.now(), within.clone());
+        let leases = {
+            let wanted = Wanted { listing: &listing, within: &within, limit, bodies, sieve: &sieve };
+            self.known_leases(wanted, &cursor).await
+        };
         let look = move |store: &dyn Store| {
-            list(store, Wanted { listing: &listing, within: &within, limit, bodies }, &cursor, now)
+            let wanted = Wanted { listing: &listing, within: &within, limit, bodies, sieve: &sieve };
+            list(store, wanted, &cursor, &leases, now)
         };
         self.counted(self.read(look).await)
+    }
+
+    /// How many tasks of a list there are, counted up to a number and to how many rows are looked at.
+    pub async fn count(&self, within: &Scope, listing: Listing, sieve: Sieve, most: u64) -> Result<Counted, Error> {
+        if listing.leases(listing.start(), 0).is_some() {
+            return self.count_pages(within, listing, sieve, most).await;
+        }
+        let (shards, now, within) = (self.shared.config.shards, self.now(), within.clone());
+        let count = move |store: &dyn Store| {
+            let mut counted = Counted { count: 0, is_more: false, looked_at: 0 };
+            let wanted =
+                Wanted { listing: &listing, within: &within, limit: SLICE, bodies: Bodies::Without, sieve: &sieve };
+            for shard in (0..shards).map(ShardId) {
+                let (mut from, mut budget) = (Some(listing.start()), (COUNTED / usize::from(shards)) as u64);
+                while let Some(position) = from {
+                    if counted.count >= most || budget == 0 {
+                        counted.is_more = true;
+                        break;
+                    }
+                    let listed = view::list(store, shard, wanted, position, now)?;
+                    budget = budget.saturating_sub(listed.cost.max(LEAST));
+                    counted.looked_at += listed.looked_at;
+                    counted.count += listed.tasks.len() as u64;
+                    from = listed.next;
+                }
+            }
+            counted.is_more |= counted.count > most;
+            counted.count = counted.count.min(most);
+            Ok(counted)
+        };
+        self.counted(self.read(count).await)
+    }
+
+    /// The same page by page, for what is listed without looking at all that is in between.
+    async fn count_pages(&self, within: &Scope, listing: Listing, sieve: Sieve, most: u64) -> Result<Counted, Error> {
+        let mut counted = Counted { count: 0, is_more: false, looked_at: 0 };
+        let (mut from, mut cost) = (None, 0);
+        loop {
+            let page = self.list_sifted(within, listing.clone(), sieve.clone(), from, SLICE, Bodies::Without).await?;
+            counted.count += page.tasks.len() as u64;
+            counted.looked_at += page.looked_at;
+            cost += page.cost.max(LEAST);
+            from = page.next;
+            if from.is_none() || counted.count > most || cost >= COUNTED as u64 {
+                break;
+            }
+        }
+        counted.is_more = from.is_some() || counted.count > most;
+        counted.count = counted.count.min(most);
+        Ok(counted)
     }
 
     /// How many deliveries come due in each of the next slots of time, by the slots' beginnings. The
@@ -95,19 +181,55 @@ impl Handle {
         self.counted(self.look_ahead(unit, slots).await)
     }
 
-    /// The same for deliveries of topics in a scope. These are counted when somebody asks, up to a bound: slots that were
-    /// not counted are left out, and the instant is told at which they begin.
-    pub async fn forecast_within(&self, within: &Scope, unit: Unit, slots: usize) -> Result<Slots, Error> {
-        if within.is_all() {
-            return Ok((self.forecast(unit, slots).await?, None));
+    /// The same for deliveries of topics in a scope, from a time on. Those of some topics, and those far ahead, are counted
+    /// when somebody asks, up to a bound: slots that were not counted are left out, and the instant is told at which they begin.
+    pub async fn forecast_within(
+        &self,
+        within: &Scope,
+        from: Timestamp,
+        unit: Unit,
+        slots: usize,
+    ) -> Result<Slots, Error> {
+        let ahead = unit.slot(from).saturating_sub(unit.slot(self.now()));
+        if within.is_all() && ahead.saturating_add(slots as u64) <= AT_HAND {
+            let first = unit.beginning(unit.slot(from));
+            let all = self.forecast(unit, slots + ahead as usize).await?;
+            return Ok((all.into_iter().skip_while(|(slot, _)| *slot < first).take(slots).collect(), None));
         }
+        Ok(self.count_ahead(within, None, from, unit, slots).await?.into_slots())
+    }
+
+    /// The same, of one topic or told apart by topic: always counted when somebody asks, up to the same bound.
+    pub async fn count_ahead(
+        &self,
+        within: &Scope,
+        topic: Option<&Name>,
+        from: Timestamp,
+        unit: Unit,
+        slots: usize,
+    ) -> Result<Ahead, Error> {
+        let (shards, from) = (self.shared.config.shards, from.max(self.now()));
+        let (within, topic) = (within.clone(), topic.cloned());
+        let count = move |store: &dyn Store| {
+            let mut ahead = Ahead::new(from, unit, slots);
+            for shard in (0..shards).map(ShardId) {
+                ahead.count(store, shard, (&within, topic.as_ref()), COUNTED / usize::from(shards))?;
+            }
+            Ok(ahead)
+        };
+        self.counted(self.read(count).await)
+    }
+
+    /// Dead letters of topics in a scope, by what they have in common. They are counted when somebody asks, the latest
+    /// first, up to the same bound.
+    pub async fn dead_groups(&self, within: &Scope, of: Kept, by: InCommon) -> Result<Groups, Error> {
         let (shards, now, within) = (self.shared.config.shards, self.now(), within.clone());
         let count = move |store: &dyn Store| {
-            let mut ahead = Ahead::new(now, unit, slots);
+            let mut groups = Groups::new(now, by, of);
             for shard in (0..shards).map(ShardId) {
-                ahead.count(store, shard, &within, &mut (COUNTED / usize::from(shards)))?;
+                groups.count(store, shard, &within, COUNTED / usize::from(shards))?;
             }
-            Ok(ahead.into_slots())
+            Ok(groups)
         };
         self.counted(self.read(count).await)
     }
@@ -138,41 +260,24 @@ impl Handle {
         self.shared.until_poisoned().await.to_owned()
     }
 
-    /// Watches what happens from now on: each event as soon as it is durable.
+    /// The level of what is stored that is in force for all nodes.
+    pub fn level(&self) -> u32 {
+        self.shared.level.in_force()
+    }
+
+    /// Watches what happens from now on, on all nodes: each event as soon as it is durable.
     pub fn watch(&self) -> Watch {
-        self.shared.watchers.watch()
+        self.shared.watch(None)
     }
 
-    /// How the node has been working since it started.
-    pub fn stats(&self) -> Stats {
-        let waiting_consumers = self.shared.board.lock().waiting.len();
-        let inboxes = self.shared.inboxes.iter().map(|inbox| inbox.len()).collect();
-        let archive = self.shared.config.archive.as_ref().map(|_| self.shared.archiving.stats());
-        self.shared.meter.read(archive, waiting_consumers, inboxes)
-    }
-
-    /// How often what has happened to a topic since the node started, or the topic was made.
-    pub fn happened(&self, topic: &Name) -> Happened {
-        self.happened_to(std::slice::from_ref(topic)).pop().unwrap_or_default()
-    }
-
-    /// The same for several topics, in their order.
-    pub fn happened_to(&self, topics: &[Name]) -> Vec<Happened> {
-        self.shared.meter.happened(topics)
-    }
-
-    /// The same for so many of the topics to which most has happened, of those that are meant.
-    pub fn busiest(&self, most: usize, is_meant: impl Fn(&Name) -> bool) -> BTreeMap<Name, Happened> {
-        self.shared.meter.busiest(most, is_meant)
-    }
-
-    /// How long the deliveries of these queues took since the node started, in their order.
-    pub fn timings(&self, queues: &[Name]) -> Vec<Timing> {
-        self.shared.meter.timings(queues)
+    /// The same for who has watched this node before, up to an event: with what came after it. What is not kept any more is
+    /// told as missed: the latest 1,024 rounds are, 16,384 events at most, and for about a minute if nobody watches.
+    pub fn watch_after(&self, id: EventId) -> Watch {
+        self.shared.watch(Some(id))
     }
 
     /// Reads from the store on one of the node's reading threads.
-    pub(super) async fn read<T: Send + 'static>(
+    pub(crate) async fn read<T: Send + 'static>(
         &self,
         read: impl FnOnce(&dyn Store) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, Error> {

@@ -4,11 +4,13 @@ use punctual_core::{Answer, Command, Told};
 
 use super::{Handle, UnderWay};
 use crate::error::Error;
+use crate::rates::Held;
 
 /// Commands that are under way, and whose outcomes are yet to be heard.
 #[must_use = "what came of them is not known before it is asked for"]
 pub struct Awaited {
     sent: UnderWay,
+    held: Held,
     handle: Handle,
 }
 
@@ -19,7 +21,13 @@ impl Awaited {
     }
 
     async fn told<T: Told>(self) -> Vec<Result<T, Error>> {
-        let outcomes = self.handle.collect(self.sent).await.into_iter();
+        let mut outcomes = self.handle.collect(self.sent).await;
+        if !self.held.is_empty() {
+            for (place, outcome) in self.handle.let_in(self.held).await {
+                outcomes[place] = outcome;
+            }
+        }
+        let outcomes = outcomes.into_iter();
         outcomes.map(|outcome| self.handle.counted(outcome).map(T::by)).collect()
     }
 }
@@ -32,10 +40,11 @@ impl Handle {
     }
 
     /// The same in two parts: whatever the caller asks of the node before it waits for the outcomes happens after
-    /// these, and most likely together with them.
+    /// these, and most likely together with them; except for tasks of topics with a rate that several nodes keep.
     pub fn begin(&self, commands: Vec<Command>) -> Awaited {
-        let commands = commands.into_iter().map(|command| self.admit(command)).collect();
-        Awaited { sent: self.send(commands, true), handle: self.clone() }
+        let mut commands: Vec<_> = commands.into_iter().map(|command| self.admit(command)).collect();
+        let held = self.hold_back(&mut commands);
+        Awaited { sent: self.send(commands, true), held, handle: self.clone() }
     }
 
     /// The same for commands of one kind.

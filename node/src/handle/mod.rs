@@ -5,22 +5,36 @@
 
 mod admin;
 mod amend;
+mod changes;
 mod consume;
+mod course;
 mod directory;
+mod find;
+mod line;
+mod live;
 mod look;
 mod many;
+mod nodes;
 mod rows;
+mod sweeps;
 mod tasks;
+mod work;
 
+pub use course::{Cause, Situation};
 pub use directory::Names;
-pub use look::Slots;
+pub use find::Found;
+pub use line::{AllHolders, LineCursor, LinePage};
+pub use look::{Counted, Slots};
 pub use many::Awaited;
+pub use nodes::{NodeView, ShardView};
+pub use sweeps::SweepView;
+pub use work::AllWork;
 
 use std::fmt;
 use std::sync::Arc;
 
 use punctual_core::store::ShardId;
-use punctual_core::{Certainty, Command, Limits, Millis, Refused, Request, Timestamp, Told};
+use punctual_core::{Certainty, Command, Limits, Millis, Name, Refused, Request, Timestamp, Told};
 use tokio::sync::oneshot;
 
 use crate::caller::{Caller, Concern, Outcome, Outcomes, Share};
@@ -65,6 +79,11 @@ impl Handle {
         self.shared.config.tracer.as_deref()
     }
 
+    /// The name of the node.
+    pub fn node_name(&self) -> &Name {
+        &self.shared.config.name
+    }
+
     /// The time by the node's clock.
     pub fn now(&self) -> Timestamp {
         self.shared.clock.now()
@@ -85,9 +104,10 @@ impl Handle {
         let answer = async {
             let (shard, command) = self.admit(command)?;
             self.shared.check()?;
+            self.enter(&command).await?;
             let (sender, receiver) = oneshot::channel();
             let request = self.shared.request(command, Caller::One { sender, span: self.shared.span() });
-            let next = self.shared.inbox(shard).push(request)?;
+            let next = self.shared.bring(shard, request)?;
             if let Some(duty) = Duty::of(next, &self.shared, shard) {
                 duty.keep().await;
             }
@@ -108,10 +128,12 @@ impl Handle {
             Command::Schedule(schedule) => {
                 Limits::check_names(&schedule.task.headers)?;
                 self.shared.check_room()?;
-                self.shared.entrances.admit(&schedule.task.topic)?;
+                if !self.shared.peers.has_links() {
+                    self.shared.entrances.admit(&schedule.task.topic)?;
+                }
             }
             Command::Reschedule(change) if change.body.is_some() => self.shared.check_room()?,
-            Command::Replay(_) | Command::Hasten { .. } => self.shared.check_room()?,
+            Command::Replay(_) | Command::Restore { .. } | Command::Hasten { .. } => self.shared.check_room()?,
             Command::Reschedule(_) | Command::Take(_) => self.shared.check_growth()?,
             _ => {}
         }
@@ -175,17 +197,8 @@ impl Handle {
             }
         }
         let mut duty = None;
-        for ((shard, inbox), requests) in
-            self.shared.shards().zip(by_shard).filter(|(_, requests)| !requests.is_empty())
-        {
-            match inbox.push_all(requests, is_bounded) {
-                Ok(next) => duty = Duty::of(next, &self.shared, shard),
-                Err((requests, error)) => {
-                    for request in requests {
-                        self.shared.answer(request.reply, Err(error.clone()));
-                    }
-                }
-            }
+        for ((shard, _), requests) in self.shared.shards().zip(by_shard).filter(|(_, requests)| !requests.is_empty()) {
+            duty = Duty::of(self.shared.bring_all(shard, requests, is_bounded), &self.shared, shard);
         }
         UnderWay { outcomes: receiver, duty }
     }

@@ -1,5 +1,6 @@
 //! Scheduling tasks, and changing what was scheduled.
 
+use punctual_center::Place;
 use punctual_core::store::ShardId;
 use punctual_core::{
     Command, Ending, Matching, Name, Reschedule, Ruling, Schedule, Scheduled, Scope, Selected, Shift, Standing, Sweep,
@@ -8,7 +9,10 @@ use punctual_core::{
 
 use super::{Handle, together};
 use crate::error::Error;
-use crate::routing::shard_of;
+use punctual_core::shard_of;
+
+/// How often an id is drawn at most: among a hundred nodes half of them find one of their own.
+const DRAWS: usize = 64;
 
 impl Handle {
     /// Takes a task. When this comes back the task is durable. The same topic and id again is the
@@ -26,9 +30,17 @@ impl Handle {
     pub fn scheduling(&self, task: Task) -> Command {
         let (id, id_is_new) = match &task.id {
             Some(id) => (id.clone(), false),
-            None => (self.shared.ids.next(self.now()), true),
+            None => (self.make_up_id(&task.topic), true),
         };
         Command::Schedule(Box::new(Schedule { task, id, id_is_new }))
+    }
+
+    /// An id for a task that comes without. It is drawn until its shard is here, so that no other node has to be asked.
+    fn make_up_id(&self, topic: &Name) -> Name {
+        let now = self.now();
+        let draw = || self.shared.ids.next(now);
+        let is_near = |id: &Name| self.shared.place(self.shard_of(topic, id)) == Place::Here;
+        (0..DRAWS).map(|_| draw()).find(is_near).unwrap_or_else(draw)
     }
 
     /// Takes a task back, if it is not too late.

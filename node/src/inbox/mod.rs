@@ -5,10 +5,12 @@
 //! it is bounded by what was taken in before, and must get through for the rest to go on.
 
 mod lending;
+mod moving;
 mod resting;
 
 use lending::CALLERS_STEP;
 pub(crate) use lending::Next;
+pub(crate) use moving::Purpose;
 pub(crate) use resting::{Turn, sleep_until};
 
 use std::time::Duration;
@@ -60,9 +62,13 @@ struct Contents {
     late: Vec<(u64, Millis)>,
     /// The store has failed this shard.
     failed: Option<String>,
-    /// What is to be done while the shard is set aside.
+    /// What is to be done with the shard that its memory must not know of.
     aside: Option<Aside>,
     intake: Intake,
+    /// Whether the shard runs under the fence: it is neither down nor away, nor on its way.
+    is_up: bool,
+    /// The shard is to be claimed with this fence.
+    called: Option<Fence>,
     rest: Rest,
     /// The shard, while its runner rests.
     at_rest: Option<Box<Running>>,
@@ -72,19 +78,28 @@ struct Contents {
     has_company: bool,
 }
 
-/// What is to be done while a shard is set aside.
+/// What is to be done with a shard that its memory must not know of.
 struct Aside {
-    work: Work,
+    purpose: Purpose,
     /// Until when work on many rows is waited for.
     until: Instant,
 }
 
 enum Intake {
     Open,
+    /// The shard is at another node, or at none: what comes goes on to where it is.
+    Away,
     /// The shard is not here for now.
     Down(String),
     /// What is there is finished, but work on many rows is not waited for longer than this.
     Stopping(Instant),
+}
+
+/// Requests that an inbox does not take.
+pub(crate) struct Turned {
+    pub requests: Vec<Request<Caller>>,
+    /// What they hear; nothing if they are to be passed on to where the shard is.
+    pub why: Option<Error>,
 }
 
 /// For how long work on many rows may hold up the end.
@@ -103,8 +118,9 @@ enum Rest {
 }
 
 impl Inbox {
-    /// The inbox of a shard that is held like this since this time.
-    pub fn new(config: &NodeConfig, tenure: Tenure, claimed_at: Instant) -> Inbox {
+    /// The inbox of a shard that is held like this since this time, or that is away.
+    pub fn new(config: &NodeConfig, held: Option<(Tenure, Instant)>) -> Inbox {
+        let (tenure, claimed_at) = held.unwrap_or_else(|| (Tenure::default(), Instant::now()));
         let state = Contents {
             requests: Vec::new(),
             errands: Vec::new(),
@@ -117,23 +133,28 @@ impl Inbox {
             late: Vec::new(),
             failed: None,
             aside: None,
-            intake: Intake::Open,
+            intake: if held.is_some() { Intake::Open } else { Intake::Away },
+            is_up: held.is_some(),
+            called: None,
             rest: Rest::Awake,
             at_rest: None,
             is_promised: false,
             has_company: false,
         };
-        // With several shards the committer joins what they have to write.
-        let lends = config.callers_step && config.shards == 1;
+        // With several shards the committer joins what they have to write, and other nodes bring requests whose callers
+        // are not here.
+        let lends = config.callers_step && config.shards == 1 && config.links.is_none();
         Inbox { state: Mutex::new(state), bell: Condvar::new(), room: config.inbox, lends }
     }
 
     /// Puts a request in, if there is room.
-    pub fn push(&self, request: Request<Caller>) -> Result<Next, Error> {
+    pub fn push(&self, request: Request<Caller>) -> Result<Next, Turned> {
         let mut state = lock(&self.state);
-        state.check_open()?;
+        if let Err(why) = state.intake.takes() {
+            return Err(Turned { requests: vec![request], why });
+        }
         if state.requests.len() >= self.room {
-            return Err(Error::Overloaded);
+            return Err(Turned { requests: vec![request], why: Some(Error::Overloaded) });
         }
         state.requests.push(request);
         Ok(self.call(state))
@@ -141,14 +162,10 @@ impl Inbox {
 
     /// Puts requests in as long as there is room, or all of them if the bound does not apply; on an error gives
     /// back those that are not in.
-    pub fn push_all(
-        &self,
-        mut requests: Vec<Request<Caller>>,
-        is_bounded: bool,
-    ) -> Result<Next, (Vec<Request<Caller>>, Error)> {
+    pub fn push_all(&self, mut requests: Vec<Request<Caller>>, is_bounded: bool) -> Result<Next, Turned> {
         let mut state = lock(&self.state);
-        if let Err(error) = state.check_open() {
-            return Err((requests, error));
+        if let Err(why) = state.intake.takes() {
+            return Err(Turned { requests, why });
         }
         let room = if is_bounded { self.room.saturating_sub(state.requests.len()) } else { usize::MAX };
         let is_little = requests.len() <= CALLERS_STEP;
@@ -158,16 +175,21 @@ impl Inbox {
             return Ok(self.call(state));
         }
         self.wake(state);
-        rest.map_or(Ok(Next::Runner), |rest| Err((rest, Error::Overloaded)))
+        rest.map_or(Ok(Next::Runner), |requests| Err(Turned { requests, why: Some(Error::Overloaded) }))
     }
 
-    /// Puts in what the node itself has to tell, also while it is stopping. If the shard is not
-    /// here, it is dropped: what comes of that is looked after by timers in the shard.
-    pub fn tell(&self, errand: Request<Caller>) {
+    /// Puts in what the node itself has to tell, also while it is stopping. If the shard is not here for now, it is
+    /// dropped: what comes of that is looked after by timers in the shard. If it is elsewhere, it comes back.
+    pub fn tell(&self, errand: Request<Caller>) -> Option<Request<Caller>> {
         let mut state = lock(&self.state);
-        if !matches!(state.intake, Intake::Down(_)) {
-            state.errands.push(errand);
-            self.wake(state);
+        match state.intake {
+            Intake::Open | Intake::Stopping(_) => {
+                state.errands.push(errand);
+                self.wake(state);
+                None
+            }
+            Intake::Down(_) => None,
+            Intake::Away => Some(errand),
         }
     }
 
@@ -197,15 +219,19 @@ impl Inbox {
         }
     }
 
-    /// Deliveries of a step that is about to be said to be durable leave so much later than was thought.
-    pub fn is_late(&self, fence: Fence, step: u64, late: Millis) {
+    /// Deliveries of a step that is about to be said to be durable leave so much later than was thought. Says whether
+    /// the next step will write that down: not if the shard is lost, or likely to be, since no beat has counted for
+    /// the time of a lease.
+    pub fn is_late(&self, fence: Fence, step: u64, late: Millis, lease: Duration) -> bool {
         let mut state = lock(&self.state);
-        if state.fence == fence {
+        let stands = state.fence == fence && state.failed.is_none() && state.claimed_at.elapsed() < lease;
+        if stands && state.is_up {
             state.late.push((step, late));
-            // The next step writes down when their leases end.
             state.look = true;
             self.wake(state);
+            return true;
         }
+        false
     }
 
     /// The answers of a step are out, and so are those of all before it.
@@ -236,10 +262,10 @@ impl Inbox {
         }
     }
 
-    /// The fence under which the shard runs and when it was last seen to be in force, unless the shard is down.
+    /// The fence under which the shard runs and when it was last seen to be in force, if it runs.
     pub fn claim(&self) -> Option<(Fence, Instant)> {
         let state = lock(&self.state);
-        (!matches!(state.intake, Intake::Down(_))).then_some((state.fence, state.claimed_at))
+        state.is_up.then_some((state.fence, state.claimed_at))
     }
 
     /// The fence was in force at this time.
@@ -261,18 +287,23 @@ impl Inbox {
     /// wait meanwhile. Work on many rows is finished first, if that does not take long.
     pub fn set_aside(&self, work: Work) -> Result<(), Error> {
         let mut state = lock(&self.state);
-        state.check_open()?;
+        state.intake.takes().map_err(|why| why.unwrap_or_else(|| Error::nothing_done("the shard is not here")))?;
         if state.aside.is_some() {
             return Err(Error::Overloaded);
         }
-        state.aside = Some(Aside { work, until: Instant::now() + PATIENCE });
+        state.aside = Some(Aside { purpose: Purpose::Work(work), until: Instant::now() + PATIENCE });
         self.wake_anyway(state);
         Ok(())
     }
 
-    /// Whether requests are taken.
+    /// Whether requests are taken, here or where the shard is.
     pub fn ready(&self) -> Result<(), Error> {
-        lock(&self.state).check_open()
+        lock(&self.state).intake.takes().or_else(|why| why.map_or(Ok(()), Err))
+    }
+
+    /// Whether requests are to be passed on: the shard is not here.
+    pub fn is_away(&self) -> bool {
+        matches!(lock(&self.state).intake, Intake::Away)
     }
 
     /// How many requests wait.
@@ -296,17 +327,25 @@ impl Inbox {
     }
 }
 
+impl Intake {
+    /// Whether requests are taken, and what they hear if not: nothing if they are to be passed on.
+    fn takes(&self) -> Result<(), Option<Error>> {
+        match self {
+            Intake::Open => Ok(()),
+            Intake::Away => Err(None),
+            Intake::Down(why) => Err(Some(Error::nothing_done(why))),
+            Intake::Stopping(_) => Err(Some(Error::Stopping)),
+        }
+    }
+}
+
 impl Contents {
     fn news(&mut self, settled: u64) -> News {
         News { settled, late: std::mem::take(&mut self.late) }
     }
 
-    fn check_open(&self) -> Result<(), Error> {
-        match &self.intake {
-            Intake::Open => Ok(()),
-            Intake::Down(why) => Err(Error::nothing_done(why)),
-            Intake::Stopping(_) => Err(Error::Stopping),
-        }
+    fn waiting(&self) -> usize {
+        self.requests.len() + self.errands.len()
     }
 
     fn has_work(&self) -> bool {

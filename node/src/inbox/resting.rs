@@ -6,8 +6,7 @@ use std::time::Duration;
 use punctual_core::store::Tenure;
 use punctual_core::{Clock, Request, Timestamp};
 
-use super::{Aside, Contents, Inbox, Intake, News, Rest};
-use crate::aside::Work;
+use super::{Aside, Contents, Inbox, Intake, News, Purpose, Rest};
 use crate::caller::Caller;
 use crate::sync::{Instant, MutexGuard, lock};
 use crate::turn::{Plan, Running};
@@ -18,8 +17,8 @@ pub(crate) enum Turn {
     Step(Vec<Request<Caller>>, News),
     /// Drop the shard: the store has failed it.
     Failed(String),
-    /// All is durable and answered: drop the shard, do this, and open it again.
-    Aside(Work),
+    /// All is durable and answered: drop the shard, and do this.
+    Aside(Purpose),
     /// All is done and durable, and the node is stopping.
     Stop,
 }
@@ -61,6 +60,7 @@ impl Inbox {
             state.intake = Intake::Down(why.to_owned());
         }
         state.aside = None;
+        state.is_up = false;
         let mut waiting = std::mem::take(&mut state.errands);
         waiting.append(&mut state.requests);
         waiting
@@ -86,6 +86,7 @@ impl Inbox {
         state.answered = 0;
         state.late.clear();
         state.failed = None;
+        state.is_up = true;
         if !matches!(state.intake, Intake::Stopping(_)) {
             state.intake = Intake::Open;
         }
@@ -106,7 +107,7 @@ impl Inbox {
         false
     }
 
-    fn rest<'a>(&self, state: MutexGuard<'a, Contents>, wait: Option<Duration>) -> MutexGuard<'a, Contents> {
+    pub(super) fn rest<'a>(&self, state: MutexGuard<'a, Contents>, wait: Option<Duration>) -> MutexGuard<'a, Contents> {
         let mut state = match wait {
             None => self.bell.wait(state).unwrap_or_else(PoisonError::into_inner),
             Some(wait) => self.bell.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner).0,
@@ -123,7 +124,10 @@ impl Contents {
             return Ok(Turn::Failed(why));
         }
         let settled = plan.settled.max(self.committed);
-        let may_step = plan.sent - settled < plan.in_flight;
+        let may_step = match plan.sent - settled {
+            0 => true,
+            unsettled => unsettled < plan.in_flight && self.waiting() >= plan.worthwhile,
+        };
         if let Some(aside) = self.aside.take_if(|_| !matches!(self.intake, Intake::Stopping(_))) {
             return self.make_way(aside, plan, may_step, settled);
         }
@@ -161,7 +165,7 @@ impl Contents {
             return Ok(Turn::Step(Vec::new(), self.news(settled)));
         }
         if plan.sent <= plan.settled.max(self.answered) {
-            return Ok(Turn::Aside(aside.work));
+            return Ok(Turn::Aside(aside.purpose));
         }
         self.aside = Some(aside);
         self.rest = Rest::Commit;

@@ -1,38 +1,6 @@
-//! Counts of measured values by how great they are, for whoever adds up over many nodes and long times.
+//! Counts of measured values while they are being made.
 
-/// How many values of a measurement are at most so great.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Buckets {
-    /// The bounds, rising.
-    pub bounds: &'static [u64],
-    /// For each bound: how many values are at most that.
-    pub counts: Vec<u64>,
-    /// How many values there are; those above the last bound are counted only here.
-    pub count: u64,
-    /// Their sum.
-    pub sum: u64,
-}
-
-impl Buckets {
-    /// The mean of the values.
-    pub fn mean(&self) -> u64 {
-        self.sum.checked_div(self.count).unwrap_or(0)
-    }
-
-    /// A bound that so many of a thousand values do not exceed: the lowest that is known, the last one if none is.
-    pub fn at_most(&self, of_thousand: u64) -> u64 {
-        let enough = (self.count * of_thousand).div_ceil(1_000);
-        let place = self.counts.iter().position(|count| *count >= enough);
-        let bound = place.map_or(self.bounds.last(), |place| self.bounds.get(place));
-        if self.count == 0 { 0 } else { bound.copied().unwrap_or(0) }
-    }
-}
-
-/// The bounds of the lateness of deliveries and of the time of a commit, in microseconds.
-pub(super) const MICROS: &[u64] = &[
-    250, 500, 1_000, 2_000, 3_000, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 5_000_000,
-    60_000_000,
-];
+use punctual_center::Buckets;
 
 /// The bounds of the number of rows that a commit changes.
 pub(super) const CHANGES: &[u64] = &[1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000];
@@ -70,6 +38,7 @@ impl Filling {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use punctual_center::MICROS;
 
     #[test]
     fn a_value_counts_for_every_bound_that_it_does_not_exceed() {

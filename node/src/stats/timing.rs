@@ -4,18 +4,10 @@
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
+use punctual_center::{MICROS, Timing};
 use punctual_core::{Name, Timestamp};
 
-use super::buckets::{Buckets, Filling, MICROS};
-
-/// How long the deliveries of a queue took, in microseconds.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Timing {
-    /// From when they should have been available until they were offered to consumers.
-    pub offered: Buckets,
-    /// From when they were offered until they were handed over.
-    pub taken: Buckets,
-}
+use super::buckets::Filling;
 
 /// What a step has offered and handed out.
 pub(crate) struct Queues {

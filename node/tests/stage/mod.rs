@@ -2,10 +2,15 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 #![allow(clippy::unwrap_used, reason = "all of this is a test")]
 
+pub mod nodes;
+pub mod reach;
+pub mod wires;
+
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
+use punctual_core::store::{Beat, Claim, Incarnation, ShardId, Store, Tenure, Terms};
 use punctual_core::{
     Choice, Clock, Delivery, Lease, Millis, Name, Reserve, ScheduleOutcome, Scheduled, Task, Timestamp,
 };
@@ -51,8 +56,13 @@ impl Stage {
     }
 
     pub fn with(config: NodeConfig) -> Stage {
+        Stage::on_terms(config, Terms::default())
+    }
+
+    /// On a store that wants to be worked with like this.
+    pub fn on_terms(config: NodeConfig, terms: Terms) -> Stage {
         let clock = Arc::new(MovedClock::default());
-        let store = Arc::new(MemoryStore::new(clock.clone()));
+        let store = Arc::new(MemoryStore::new(clock.clone()).on_terms(terms));
         let node = Node::start(config, store.clone(), clock.clone()).unwrap();
         let handle = node.handle();
         Stage { clock, store, node, handle }
@@ -111,12 +121,26 @@ impl Gate {
         self.state.1.notify_all();
     }
 
+    /// Whether somebody stands at the gate, or has.
+    pub fn has_somebody(&self) -> bool {
+        self.state.0.lock().unwrap().1 > 0
+    }
+
     /// Waits until somebody stands at the gate: a commit, if it holds those.
     pub fn wait_for_somebody(&self) {
         let state = self.state.0.lock().unwrap();
         let (state, _) = self.state.1.wait_timeout_while(state, PATIENCE, |state| state.1 == 0).unwrap();
         assert!(state.1 > 0, "nobody came to the gate");
     }
+}
+
+/// Takes a shard from whoever has it.
+pub fn take(store: &MemoryStore, shard: ShardId, node: &str) -> Tenure {
+    let who = Incarnation { node: name(node), number: 1 };
+    let roll = store.beat(&Beat { who: who.clone(), address: String::new(), lease: Millis::ZERO }).unwrap();
+    let claims = store.claim(&who, &[(shard, roll.fence(shard))]).unwrap();
+    let [Claim::Granted(tenure)] = claims[..] else { panic!("nobody claims at the same time: {claims:?}") };
+    tenure
 }
 
 pub fn config(shards: u16) -> NodeConfig {

@@ -145,7 +145,7 @@ pub async fn reschedule(args: RescheduleArgs, mut session: Session) -> Result<()
     }
 }
 
-fn too_late(session: &mut Session, topic: &str, id: &str, standing: &Standing) -> Result<(), Failure> {
+pub fn too_late(session: &mut Session, topic: &str, id: &str, standing: &Standing) -> Result<(), Failure> {
     if session.output.json {
         session.output.json(&NotDone { topic, id, outcome: "too_late", standing: Some(standing) })?;
         session.output.flush()?;
@@ -154,7 +154,7 @@ fn too_late(session: &mut Session, topic: &str, id: &str, standing: &Standing) -
     Err(Failure::new(Exit::TooLate, format!("too late, nothing was changed: {topic} {id}: {standing}")))
 }
 
-fn unknown(session: &mut Session, topic: &str, id: &str) -> Result<(), Failure> {
+pub fn unknown(session: &mut Session, topic: &str, id: &str) -> Result<(), Failure> {
     if session.output.json {
         session.output.json(&NotDone { topic, id, outcome: "unknown", standing: None })?;
         session.output.flush()?;

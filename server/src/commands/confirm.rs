@@ -4,6 +4,7 @@ use std::io::{self, BufRead, IsTerminal, Write};
 
 use super::failure::{Exit, Failure};
 use super::output::counted;
+use super::plain::plain;
 
 /// Asks on stderr and reads a line from stdin. Without a terminal nobody can answer, so `--yes` is needed there.
 pub fn confirm(question: &str, yes: bool) -> Result<(), Failure> {
@@ -14,7 +15,7 @@ pub fn confirm(question: &str, yes: bool) -> Result<(), Failure> {
         return Err(Failure::usage(format!("{question} There is no terminal to ask on: confirm with --yes")));
     }
     let mut stderr = io::stderr();
-    let _ = write!(stderr, "{question} [y/N] ");
+    let _ = write!(stderr, "{} [y/N] ", plain(question));
     let _ = stderr.flush();
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer).map_err(|error| Failure::local("stdin cannot be read", error))?;

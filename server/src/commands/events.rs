@@ -9,7 +9,7 @@ use punctual_wire::{Event, Time};
 use super::Session;
 use super::failure::{Failure, help};
 use super::moment::hint;
-use super::output::{Colour, Output, counted, note};
+use super::output::{Colour, Output, Painted, counted, note};
 
 /// How long to wait before the server is asked again.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -28,6 +28,9 @@ pub struct EventsArgs {
     /// Only events of this topic.
     #[arg(long)]
     topic: Option<String>,
+    /// Only events of the task with this id.
+    #[arg(long)]
+    id: Option<String>,
     /// Only events of this queue.
     #[arg(long)]
     queue: Option<String>,
@@ -45,8 +48,8 @@ pub struct EventsArgs {
 /// Prints events until the reader has enough. A server that goes away is waited for: whoever follows
 /// through a restart wants to see what comes after it.
 pub async fn run(args: EventsArgs, mut session: Session) -> Result<(), Failure> {
-    let EventsArgs { topic, queue, key, what, limit } = args;
-    let filter = EventFilter { topic, queue, key, what };
+    let EventsArgs { topic, id, queue, key, what, limit } = args;
+    let mut filter = EventFilter { topic, id, queue, key, what, after: None };
     let mut left = limit.unwrap_or(u64::MAX);
     let mut events = session.client.events(filter.clone()).await?;
     loop {
@@ -54,6 +57,7 @@ pub async fn run(args: EventsArgs, mut session: Session) -> Result<(), Failure> 
             Ended::Enough => return Ok(()),
             Ended::Cut => note("the event stream ended: waiting for the server"),
         }
+        filter.after = events.last_id().map(str::to_owned).or(filter.after);
         events = loop {
             tokio::time::sleep(AGAIN).await;
             match session.client.events(filter.clone()).await {
@@ -62,7 +66,10 @@ pub async fn run(args: EventsArgs, mut session: Session) -> Result<(), Failure> 
                 Err(error) => return Err(error.into()),
             }
         };
-        note("connected again: events in between are missing");
+        match filter.after {
+            Some(_) => note("connected again"),
+            None => note("connected again: events in between are missing"),
+        }
     }
 }
 
@@ -79,14 +86,18 @@ async fn follow(events: &mut Events, left: &mut u64, output: &mut Output) -> Res
         match events.next().await {
             Some(Ok(Happening::Event(event))) => {
                 *left -= 1;
-                let line = in_words(&event, Time::now(), output);
-                output.either(&event, || line)?;
+                match output.json {
+                    true => output.json(&event)?,
+                    false => output.painted(&in_words(&event, Time::now()))?,
+                }
                 // Whoever follows wants to see it now.
                 output.flush()?;
             }
             Some(Ok(Happening::Missed(number))) => {
                 let rounds = counted(number, "round");
-                note(format_args!("missed {rounds} of events, because they came faster than they were read"));
+                note(format_args!(
+                    "missed {rounds} of events at least: they came faster than they were read, or are not kept any more"
+                ));
             }
             Some(Err(_)) | None => return Ok(Ended::Cut),
         }
@@ -94,15 +105,14 @@ async fn follow(events: &mut Events, left: &mut u64, output: &mut Output) -> Res
     Ok(Ended::Enough)
 }
 
-fn in_words(event: &Event, now: Time, output: &Output) -> String {
+fn in_words(event: &Event, now: Time) -> Vec<Painted> {
     let colour = match event.what.as_str() {
         "done" => Colour::Green,
         "died" | "failed" | "purged" => Colour::Red,
         "leased" | "fired" | "extended" | "released" => Colour::Yellow,
         _ => Colour::Cyan,
     };
-    let what = output.paint(colour, &format!("{:<11}", event.what));
-    let mut line = format!("{}  {what}  {} {}", event.at, event.topic, event.id);
+    let mut line = format!("  {} {}", event.topic, event.id);
     if let Some(queue) = event.queue.as_ref().filter(|queue| **queue != event.topic) {
         line.push_str(&format!("  queue {queue}"));
     }
@@ -123,10 +133,12 @@ fn in_words(event: &Event, now: Time, output: &Output) -> String {
         };
         line.push_str(&format!("  {word} {until} ({})", hint(until, now)));
     }
+    let what = (Some(colour), format!("{:<11}", event.what));
+    let mut parts = vec![(None, format!("{}  ", event.at)), what, (None, line)];
     if let Some(reason) = &event.reason {
-        line.push_str(&format!("  {}", output.paint(Colour::Red, reason)));
+        parts.extend([(None, "  ".into()), (Some(Colour::Red), reason.clone())]);
     }
-    line
+    parts
 }
 
 #[cfg(test)]
@@ -136,12 +148,11 @@ mod tests {
 
     #[test]
     fn an_event_is_one_line() {
-        let output = Output::to(Box::new(std::io::sink()), false);
         let event: Event = serde_json::from_str(
             r#"{"at":1000,"what":"leased","topic":"t","id":"i","queue":"q","key":"k","holder":"w","attempt":2,"until":31000}"#,
         )
         .unwrap();
-        let line = in_words(&event, Time(1_000), &output);
+        let line: String = in_words(&event, Time(1_000)).into_iter().map(|(_, text)| text).collect();
         let expected = "1970-01-01T00:00:01.000Z  leased       t i  queue q  key k  by w  attempt 2  until 1970-01-01T00:00:31.000Z (in 30s)";
         assert_eq!(line, expected);
     }

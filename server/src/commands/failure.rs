@@ -7,6 +7,8 @@ use std::process::ExitCode;
 use punctual_client::Error;
 use punctual_wire::Problem;
 
+use super::plain::plain;
+
 /// What the exit codes mean, for `--help`. They never change their meaning.
 pub const EXIT_CODES: &str = "\
 Exit codes:
@@ -94,7 +96,7 @@ impl Failure {
             Failure::PipeClosed => ExitCode::SUCCESS,
             Failure::Told { exit, message } => {
                 // If not even this can be written there is nobody left to tell.
-                let _ = writeln!(io::stderr(), "error: {message}");
+                let _ = writeln!(io::stderr(), "error: {}", plain(message));
                 ExitCode::from(*exit as u8)
             }
         }
@@ -146,6 +148,9 @@ impl From<Error> for Failure {
             Error::Untrusted { .. } => {
                 Failure::new(Exit::Unreachable, format!("{error}; give a certificate to trust with --ca FILE"))
             }
+            Error::NoServer { ref tried } if tried.iter().all(|tried| tried.error.problem().is_some()) => {
+                Failure::new(Exit::Failed, error.to_string())
+            }
             other => Failure::new(exit_of(&other), other.to_string()),
         }
     }
@@ -153,7 +158,7 @@ impl From<Error> for Failure {
 
 fn exit_of(error: &Error) -> Exit {
     match error {
-        Error::Unreachable { .. } | Error::Timeout { .. } => Exit::Unreachable,
+        Error::Unreachable { .. } | Error::Timeout { .. } | Error::NoServer { .. } => Exit::Unreachable,
         Error::BadUrl { .. } | Error::BadToken | Error::BadUse { .. } | Error::BadCertificate { .. } => Exit::Usage,
         _ => Exit::Failed,
     }

@@ -7,8 +7,9 @@ use punctual_wire::{Ending, EndingChoice, First, List, Selection, Standing, Swep
 
 use super::change::swept_in_words;
 use super::confirm::confirm;
+use super::dead_groups::{self, GroupsArgs};
 use super::failure::{Failure, help};
-use super::look::{self, Amount, Range, Source};
+use super::look::{self, Amount, Range, Sift, Source};
 use super::moment::Moment;
 use super::output::counted;
 use super::{Connection, Session, archive};
@@ -20,6 +21,7 @@ use super::{Connection, Session, archive};
     after_help = help!("\
 Examples:
   punctual dead --queue order-unpaid --reason out-of-attempts
+  punctual dead groups --by reason,note
   punctual dead replay order-unpaid order-7
   punctual dead replay --queue order-unpaid --from -1h --dry-run
   punctual dead purge --topic order-unpaid --until -30d --yes")
@@ -35,10 +37,21 @@ pub struct DeadArgs {
 enum DeadCommand {
     /// List dead letters, latest first; the default.
     List(DeadList),
+    /// Show what dead letters have in common, such as why they died, and how many of each there are.
+    Groups(DeadGroupsLine),
     /// Hand out again: one dead letter (TOPIC ID), or all that match the filters.
     Replay(DeadWhich),
     /// Remove for good: one dead letter (TOPIC ID), or all that match the filters.
     Purge(DeadWhich),
+}
+
+#[derive(Args, Debug)]
+struct DeadGroupsLine {
+    #[command(flatten)]
+    groups: GroupsArgs,
+    /// Only those with this reason.
+    #[arg(long, value_name = "REASON")]
+    reason: Option<ReasonChoice>,
 }
 
 #[derive(Args, Debug)]
@@ -48,6 +61,11 @@ struct DeadList {
     /// Only those with this reason.
     #[arg(long, value_name = "REASON")]
     reason: Option<ReasonChoice>,
+    /// Only those whose notes are like this, as `dead groups` tells it; '' for those without a note.
+    #[arg(long)]
+    note: Option<String>,
+    #[command(flatten)]
+    sift: Sift,
     #[command(flatten)]
     amount: Amount,
 }
@@ -86,7 +104,7 @@ impl Filters {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum ReasonChoice {
+pub enum ReasonChoice {
     /// Its consumer rejected it.
     Rejected,
     /// Too many attempts failed.
@@ -102,7 +120,7 @@ enum ReasonChoice {
 }
 
 impl ReasonChoice {
-    fn word(self) -> &'static str {
+    pub fn word(self) -> &'static str {
         match self {
             ReasonChoice::Rejected => "rejected",
             ReasonChoice::OutOfAttempts => "out-of-attempts",
@@ -259,8 +277,11 @@ pub async fn dead(args: DeadArgs, session: Session) -> Result<(), Failure> {
     match args.command.unwrap_or(DeadCommand::List(args.list)) {
         DeadCommand::List(args) => {
             let reason = args.reason.map(|reason| reason.word().into());
-            let list = List { reason, ..args.filters.list() };
-            look::print(session, Source::Dead, list, &args.amount, "no dead letters").await
+            let list = List { reason, note: args.note, ..args.filters.list() };
+            look::print(session, Source::Dead, args.sift.apply(list), &args.amount, "no dead letters").await
+        }
+        DeadCommand::Groups(DeadGroupsLine { groups, reason }) => {
+            dead_groups::run(groups, reason.map(ReasonChoice::word), session).await
         }
         DeadCommand::Replay(DeadWhich { which, queue }) => {
             Bulk::ReplayDead.run(&which, Only { queue, ending: None }, session).await
@@ -353,9 +374,11 @@ pub struct HistoryList {
     #[arg(long)]
     pub ending: Option<EndingName>,
     #[command(flatten)]
+    pub sift: Sift,
+    #[command(flatten)]
     pub amount: Amount,
     /// Read the archive files in this directory instead, in their order. Needs no server.
-    #[arg(long, value_name = "DIR", conflicts_with = "earliest")]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["earliest", "contains", "attempts_min", "count"])]
     pub archive: Option<PathBuf>,
     /// With --archive: only with this id.
     #[arg(long, requires = "archive")]
@@ -370,6 +393,7 @@ pub async fn history(args: HistoryArgs, connection: &Connection) -> Result<(), F
                 return archive::print(directory, &args, connection.output());
             }
             let list = List { ending: args.ending.and_then(EndingName::one), ..args.filters.list() };
+            let list = args.sift.apply(list);
             look::print(connection.session()?, Source::History, list, &args.amount, "no finished tasks").await
         }
         HistoryCommand::Replay(HistoryWhich { which, ending }) => {

@@ -2,11 +2,11 @@
 
 use clap::{Args, ValueEnum};
 use punctual_client::{Client, Error};
-use punctual_wire::{List, ListState, Page, TaskInfo, Time};
+use punctual_wire::{DeliveryState, First, List, ListDeliveries, ListState, Page, TaskInfo, Time};
 
 use super::failure::{Failure, help};
 use super::moment::Moment;
-use super::output::{Output, note};
+use super::output::{Output, grouped, note};
 use super::{Session, show};
 
 /// How many tasks are asked for at once when all are wanted; the server gives no more.
@@ -87,6 +87,28 @@ pub struct Amount {
     pub bodies: bool,
 }
 
+/// What is left out of a list; every task is looked at for it.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Sift {
+    /// Only those with this text in their id, key or routing key, or in the note of a dead letter.
+    #[arg(long, value_name = "TEXT")]
+    pub contains: Option<String>,
+    /// Only those that were handed out at least N times.
+    #[arg(long, value_name = "N")]
+    pub attempts_min: Option<u32>,
+    /// Count instead of listing, up to 10,000.
+    #[arg(long, conflicts_with_all = ["limit", "all", "bodies"])]
+    pub count: bool,
+}
+
+impl Sift {
+    /// The list without what is left out.
+    pub fn apply(self, list: List) -> List {
+        let Sift { contains, attempts_min, count } = self;
+        List { contains, attempts_min, count: count.then_some(true), ..list }
+    }
+}
+
 /// A range of time.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub struct Range {
@@ -102,6 +124,7 @@ const LIST_EXAMPLES: &str = help!(
     "\
 Examples:
   punctual list --topic order-unpaid --until +1h
+  punctual list --latest --limit 10
   punctual list --key user-1 --state finished
   punctual list --all --bodies --json | jq -r '.body.order'"
 );
@@ -119,6 +142,14 @@ pub struct ListArgs {
     /// Only tasks with this key, in the order in which they were scheduled.
     #[arg(long)]
     key: Option<String>,
+    /// Only tasks that this consumer holds.
+    #[arg(long, value_name = "CONSUMER")]
+    holder: Option<String>,
+    /// Latest first instead of soonest first.
+    #[arg(long, conflicts_with = "key")]
+    latest: bool,
+    #[command(flatten)]
+    sift: Sift,
     #[command(flatten)]
     range: Range,
     #[command(flatten)]
@@ -130,12 +161,14 @@ pub async fn list(args: ListArgs, session: Session) -> Result<(), Failure> {
     let list = List {
         topic: args.topic,
         state: args.state.map(ListState::from),
+        holder: args.holder,
+        first: args.latest.then_some(First::Latest),
         from: args.range.from.map(Moment::time),
         until: args.range.until.map(Moment::time),
         ..List::default()
     };
     let source = args.key.map_or(Source::Tasks, Source::Key);
-    print(session, source, list, &args.amount, "no tasks").await
+    print(session, source, args.sift.apply(list), &args.amount, "no tasks").await
 }
 
 /// Which list.
@@ -149,6 +182,8 @@ pub enum Source {
     Dead,
     /// Finished tasks.
     History,
+    /// What stands in a queue.
+    Queue(String, DeliveryState),
 }
 
 /// A list that is read page by page.
@@ -170,15 +205,23 @@ impl<'a> Pages<'a> {
         if self.ended {
             return Ok(None);
         }
-        let Page { tasks, next } = match &self.source {
-            Source::Tasks => self.client.list(&self.list).await?,
-            Source::Key(key) => self.client.list_key(key, &self.list).await?,
-            Source::Dead => self.client.dead(&self.list).await?,
-            Source::History => self.client.history(&self.list).await?,
-        };
+        let Page { tasks, next, .. } = self.ask().await?;
         self.ended = next.is_none();
         self.list.cursor = next;
         Ok(Some(tasks))
+    }
+
+    async fn ask(&self) -> Result<Page, Error> {
+        match &self.source {
+            Source::Tasks => self.client.list(&self.list).await,
+            Source::Key(key) => self.client.list_key(key, &self.list).await,
+            Source::Dead => self.client.dead(&self.list).await,
+            Source::History => self.client.history(&self.list).await,
+            Source::Queue(queue, state) => {
+                let List { limit, cursor, .. } = self.list.clone();
+                self.client.deliveries(queue, &ListDeliveries { state: *state, limit, cursor }).await
+            }
+        }
     }
 }
 
@@ -194,7 +237,12 @@ pub async fn print(
     list.bodies = amount.bodies.then_some(true);
     list.limit = Some(PAGE.min(u32::try_from(left).unwrap_or(PAGE)).max(1));
     let mut printer = Printer::new(amount.bodies);
+    let counts = list.count == Some(true);
     let mut pages = Pages::new(&session.client, source, list);
+    if counts {
+        let page = pages.ask().await?;
+        return session.output.either(&page, || counted_in_words(&page));
+    }
     while left > 0 {
         let Some(mut tasks) = pages.next().await? else { break };
         tasks.truncate(usize::try_from(left).unwrap_or(usize::MAX));
@@ -207,6 +255,12 @@ pub async fn print(
         note(format_args!("there may be more: use --all to see all of them, or --limit N to see more"));
     }
     Ok(())
+}
+
+/// How many there are, as far as they were counted.
+fn counted_in_words(page: &Page) -> String {
+    let count = grouped(page.count.unwrap_or_default());
+    if page.more == Some(true) { format!("more than {count}") } else { count }
 }
 
 /// Prints tasks as lines of JSON, or as one table in several parts.

@@ -1,7 +1,8 @@
 //! Where answers go: stdout for what was asked for, stderr for all that is said about it.
 //!
 //! In JSON nothing but the answers of the server goes to stdout, one on a line. Every write can fail,
-//! because whoever reads may have seen enough; so nothing here prints behind the back of its caller.
+//! because whoever reads may have seen enough; so nothing here prints behind the back of its caller. What people
+//! read has no control characters but those that are put in here (`plain.rs`), whoever wrote the text.
 
 use std::fmt;
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -11,6 +12,7 @@ use punctual_wire::Deleted;
 use serde::Serialize;
 
 use super::failure::Failure;
+use super::plain::{one_line, plain};
 
 /// Where the answers of a command go.
 pub struct Output {
@@ -27,15 +29,14 @@ impl Output {
         Output { to: Box::new(BufWriter::new(io::stdout())), json, colours }
     }
 
-    /// To wherever a test looks.
-    #[cfg(test)]
-    pub fn to(to: Box<dyn Write + Send>, json: bool) -> Output {
-        Output { to, json, colours: false }
-    }
-
     /// One line for people.
     pub fn line(&mut self, text: impl fmt::Display) -> Result<(), Failure> {
-        Ok(writeln!(self.to, "{text}")?)
+        Ok(writeln!(self.to, "{}", plain(&text.to_string()))?)
+    }
+
+    /// One line for people, some parts of which have a colour where colours can be seen.
+    pub fn painted(&mut self, parts: &[Painted]) -> Result<(), Failure> {
+        Ok(writeln!(self.to, "{}", paint(parts, self.colours))?)
     }
 
     /// One line of JSON.
@@ -80,16 +81,14 @@ impl Output {
         Ok(())
     }
 
-    /// The text in a colour, if colours can be seen.
-    pub fn paint(&self, colour: Colour, text: &str) -> String {
-        if self.colours { format!("\x1b[{}m{text}\x1b[0m", colour as u8) } else { text.into() }
-    }
-
     /// Hands over what was gathered, so that a reader need not wait for more.
     pub fn flush(&mut self) -> Result<(), Failure> {
         Ok(self.to.flush()?)
     }
 }
+
+/// Text, and its colour if it has one.
+pub type Painted = (Option<Colour>, String);
 
 /// The colours in use, by their numbers in ANSI's list.
 #[derive(Clone, Copy, Debug)]
@@ -107,6 +106,15 @@ pub enum Colour {
     Cyan = 36,
 }
 
+/// The parts as a line, in their colours if these can be seen.
+fn paint(parts: &[Painted], colours: bool) -> String {
+    let paint = |(colour, text): &Painted| match colour.filter(|_| colours) {
+        Some(colour) => format!("\x1b[{}m{}\x1b[0m", colour as u8, one_line(text)),
+        None => one_line(text).into_owned(),
+    };
+    parts.iter().map(paint).collect()
+}
+
 /// One line of JSON. A body keeps the line breaks it was written with; they are only ever between
 /// its parts, never inside of a text, so a space says the same.
 pub fn json_line(value: &impl Serialize) -> Result<Vec<u8>, Failure> {
@@ -120,7 +128,7 @@ pub fn json_line(value: &impl Serialize) -> Result<Vec<u8>, Failure> {
 
 /// Says something about the command, on stderr. If that cannot be written, the command goes on without.
 pub fn note(text: impl fmt::Display) {
-    let _ = writeln!(io::stderr(), "{text}");
+    let _ = writeln!(io::stderr(), "{}", plain(&text.to_string()));
 }
 
 /// A table in the making. It can be drawn page by page: the columns of later pages are at least as
@@ -144,6 +152,7 @@ impl Columns {
 
     /// One more row.
     pub fn row(&mut self, cells: Vec<String>) {
+        let cells: Vec<String> = cells.iter().map(|cell| one_line(cell).into_owned()).collect();
         for (width, cell) in self.widths.iter_mut().zip(&cells) {
             *width = (*width).max(u16::try_from(cell.chars().count()).unwrap_or(u16::MAX));
         }
@@ -226,6 +235,20 @@ mod tests {
         columns.row(vec!["a".into(), "7".into()]);
         columns.row(vec!["long-name".into(), "1,000".into()]);
         assert_eq!(drawn(&columns), ["NAME       READY", "a              7", "long-name  1,000"]);
+    }
+
+    #[test]
+    fn only_what_is_painted_here_has_a_colour() {
+        let parts = [(None, "a\n\x1b[31m".into()), (Some(Colour::Red), "b\x1b[0m".into())];
+        assert_eq!(paint(&parts, false), "a\\n\\u{1b}[31mb\\u{1b}[0m");
+        assert_eq!(paint(&parts, true), "a\\n\\u{1b}[31m\x1b[31mb\\u{1b}[0m\x1b[0m");
+    }
+
+    #[test]
+    fn a_cell_is_one_line_of_plain_text() {
+        let mut columns = Columns::new(&["NOTE"]);
+        columns.row(vec!["a\nb\x1b[2J".into()]);
+        assert_eq!(drawn(&columns), ["NOTE", "a\\nb\\u{1b}[2J"]);
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! `queues`: looking at queues, and telling them what to do.
 
 use clap::{Args, Subcommand};
-use punctual_wire::{Order, Overflow, PauseQueue, QueueInfo, QueueSettings, Span, Time, Timing};
+use punctual_wire::{DeliveryState, List, Order, Overflow, PauseQueue, QueueInfo, QueueSettings, Span, Time, Timing};
 
 use super::Session;
 use super::confirm::confirm_deletion;
 use super::failure::{Failure, help};
+use super::look::{Amount, Source, print};
 use super::moment::{Moment, exact, micros, or_never, rough};
 use super::output::{Columns, grouped};
 use super::patch::Patch;
@@ -18,7 +19,7 @@ use super::show::{Card, retry};
 Examples:
   punctual queues
   punctual queues set order-unpaid --lease 2m --attempts 10 --backoff-first 5s --backoff-longest 10m
-  punctual queues pause order-unpaid --for 15m
+  punctual queues pause order-unpaid --for 15m --reason 'the gateway is down'
   punctual queues set order-unpaid --max-length 10000 --overflow drop-oldest --unset dead-letter"))]
 pub struct QueuesArgs {
     #[command(subcommand)]
@@ -34,6 +35,20 @@ enum QueuesCommand {
         /// Its name.
         name: String,
     },
+    /// List what stands in a queue: what is ready, in the order in which it is handed out.
+    Line {
+        /// Its name.
+        name: String,
+        /// Instead, what is with a consumer, by the end of its lease.
+        #[arg(long)]
+        leased: bool,
+        /// Show at most N.
+        #[arg(long, value_name = "N", default_value_t = 100)]
+        limit: u32,
+        /// Show all of them.
+        #[arg(long, conflicts_with = "limit")]
+        all: bool,
+    },
     /// Change the settings of a queue, or create it; settings not given stay as they are.
     Set(Set<QueueSettings>),
     /// Pause a queue, so that it hands out nothing until it is resumed, or for a while.
@@ -46,6 +61,9 @@ enum QueuesCommand {
         /// Until this time: RFC 3339, milliseconds since 1970, or +2h.
         #[arg(long, value_name = "TIME")]
         until: Option<Moment>,
+        /// Why: shown with the queue until it is resumed.
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
     },
     /// Resume a queue, so that it hands out deliveries again.
     Resume {
@@ -84,17 +102,26 @@ pub async fn run(args: QueuesArgs, mut session: Session) -> Result<(), Failure> 
             let queue = session.client.queue(&name).await?.ok_or_else(|| Failure::no_such("queue", &name))?;
             session.output.either(&queue, || card(&queue, Time::now()))
         }
+        QueuesCommand::Line { name, leased, limit, all } => {
+            let state = if leased { DeliveryState::Leased } else { DeliveryState::Ready };
+            let amount = Amount { limit, all, bodies: false };
+            print(session, Source::Queue(name, state), List::default(), &amount, "nothing stands in this queue").await
+        }
         QueuesCommand::Set(set) => {
-            let patch = with_whole_pause(set.patch);
-            let queue = match session.client.patch_queue(&set.name, &patch).await? {
-                Some(queue) => queue,
-                None => session.client.put_queue(&set.name, patch.applied(QueueSettings::default())?).await?,
+            let (client, name, patch) = (&session.client, set.name, with_whole_pause(set.patch));
+            let queue = match set.version {
+                Some(version) => client.patch_queue_if(&name, &patch, &version).await?,
+                None => match client.patch_queue(&name, &patch).await? {
+                    None => Some(client.put_queue(&name, patch.applied(QueueSettings::default())?).await?),
+                    patched => patched,
+                },
             };
+            let queue = queue.ok_or_else(|| Failure::no_such("queue", &name))?;
             session.output.either(&queue, || card(&queue, Time::now()))
         }
-        QueuesCommand::Pause { name, length, until } => {
+        QueuesCommand::Pause { name, length, until, reason } => {
             let until = until.map(Moment::time);
-            let queue = session.client.pause_queue(&name, PauseQueue { until, length }).await?;
+            let queue = session.client.pause_queue(&name, PauseQueue { until, length, reason }).await?;
             let end = match (length, until) {
                 (Some(length), _) => format!("for {length}"),
                 (_, Some(until)) => format!("until {}", exact(until, Time::now())),
@@ -181,6 +208,7 @@ fn card(queue: &QueueInfo, now: Time) -> String {
     card.fact("kept for", or_never(settings.dead_retention, "ever"));
     card.fact("rate", rate_in_words(settings.rate));
     card.fact("paused", paused(settings, now).unwrap_or("no".into()));
+    card.pause(queue.pause.as_ref(), now);
     tell_others(&mut card, settings, &TOLD);
     let (ready, leased, dead) = (grouped(queue.ready), grouped(queue.leased), grouped(queue.dead));
     card.fact("holds now", format!("{ready} ready, {leased} leased, {dead} dead"));
@@ -191,6 +219,7 @@ fn card(queue: &QueueInfo, now: Time) -> String {
         card.fact("offered", waits(&queue.offered_micros, "after the due time"));
         card.fact("taken", waits(&queue.taken_micros, "after that"));
     }
+    card.fact("version", &queue.version);
     card.0
 }
 

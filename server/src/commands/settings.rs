@@ -22,6 +22,8 @@ pub struct Set<S> {
     pub name: String,
     /// What was given as a merge patch, so that all else stays, whoever else changes something meanwhile.
     pub patch: Patch,
+    /// The settings must have this version for it.
+    pub version: Option<String>,
     of: PhantomData<S>,
 }
 
@@ -110,8 +112,12 @@ impl<S: Settings> Args for Set<S> {
             .value_parser(PossibleValuesParser::new(flags))
             .help("Reset to the default; can be repeated")
             .action(ArgAction::Append);
+        let version = Arg::new("if-version")
+            .long("if-version")
+            .value_name("VERSION")
+            .help("Only if the settings still have this version, as `show` tells it");
         let name = Arg::new("name").value_name("NAME").required(true).help("Its name");
-        command.arg(name).args(S::values().into_iter().map(arg)).arg(unset)
+        command.arg(name).args(S::values().into_iter().map(arg)).arg(unset).arg(version)
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -122,12 +128,13 @@ impl<S: Settings> Args for Set<S> {
 impl<S: Settings> FromArgMatches for Set<S> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Set<S>, Error> {
         let name = matches.get_one::<String>("name").cloned().unwrap_or_default();
-        let mut set = Set { name, patch: Patch::default(), of: PhantomData };
+        let mut set = Set { name, patch: Patch::default(), version: None, of: PhantomData };
         set.update_from_arg_matches(matches)?;
         Ok(set)
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        self.version = matches.get_one("if-version").cloned();
         let unset: Vec<&String> = matches.get_many("unset").into_iter().flatten().collect();
         for (path, setting) in S::values() {
             let given: Vec<&Value> = matches.get_many(&path).into_iter().flatten().collect();

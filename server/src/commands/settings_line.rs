@@ -4,7 +4,7 @@
 //! again when its tasks are in.
 
 use punctual_client::Client;
-use punctual_wire::{Misread, QueueSettings, Time, TopicSettings, read_json};
+use punctual_wire::{Misread, PauseTopic, QueueSettings, Time, TopicSettings, read_json};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
@@ -103,7 +103,7 @@ impl SettingsLine {
         if let SettingsLine::Topic { name, settings } = self
             && settings.paused
         {
-            client.pause_topic(name).await?;
+            client.pause_topic(name, PauseTopic::default()).await?;
         }
         Ok(())
     }

@@ -1,10 +1,11 @@
 //! Tasks as people read them: a row of a table, or a card with all that is known.
 
-use punctual_wire::{Attempt, DeliveryInfo, Ending, Past, Retry, Span, Standing, TaskInfo, Time, Undone};
+use punctual_wire::{Attempt, DeliveryInfo, Ending, Past, PauseNote, Retry, Span, Standing, TaskInfo, Time, Undone};
 
 use super::body::bytes_of;
 use super::moment::{exact, hint, rough};
 use super::output::{Columns, counted};
+use super::plain::one_line;
 
 /// How much of a body fits into a row.
 const PREVIEW: usize = 60;
@@ -132,8 +133,8 @@ pub fn task_card(task: &TaskInfo, now: Time) -> String {
         }
     }
     match (&task.body, &task.text, &task.base64) {
-        (Some(json), ..) => card.fact("body (JSON)", json.get()),
-        (_, Some(text), _) => card.fact("body (text)", text),
+        (Some(json), ..) => card.text("body (JSON)", json.get()),
+        (_, Some(text), _) => card.text("body (text)", text),
         (.., Some(bytes)) => {
             card.fact("body (bytes)", format!("{}, use --json to see them", counted(bytes.0.len() as u64, "byte")))
         }
@@ -209,7 +210,12 @@ impl Card {
         if !self.0.is_empty() {
             self.0.push('\n');
         }
-        self.0.push_str(&format!("{name:<14}{value}"));
+        self.0.push_str(&format!("{name:<14}{}", one_line(&value.to_string())));
+    }
+
+    /// A text that may have several lines, as its writer laid it out.
+    fn text(&mut self, name: &str, text: &str) {
+        self.0.push_str(&format!("\n{name:<14}{text}"));
     }
 
     /// One that may not be there.
@@ -217,6 +223,13 @@ impl Card {
         if let Some(value) = value {
             self.fact(name, value);
         }
+    }
+
+    /// Who paused it, and why, if that is known.
+    pub fn pause(&mut self, note: Option<&PauseNote>, now: Time) {
+        let Some(PauseNote { by, since, reason }) = note else { return };
+        self.fact("paused by", format!("{by}, since {}", exact(*since, now)));
+        self.maybe("because", reason.as_deref());
     }
 }
 

@@ -1,7 +1,7 @@
 //! `topics`: looking at topics, and telling them what to do.
 
 use clap::{Args, Subcommand};
-use punctual_wire::{Binding, TopicInfo, TopicSettings};
+use punctual_wire::{Binding, PauseTopic, Time, TopicInfo, TopicSettings};
 
 use super::Session;
 use super::confirm::confirm_deletion;
@@ -39,6 +39,9 @@ enum TopicsCommand {
     Pause {
         /// Its name.
         name: String,
+        /// Why: shown with the topic until it is resumed.
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
     },
     /// Resume a topic, so that it accepts new tasks again.
     Resume {
@@ -70,14 +73,19 @@ pub async fn run(args: TopicsArgs, mut session: Session) -> Result<(), Failure> 
             session.output.either(&topic, || card(&topic))
         }
         TopicsCommand::Set(set) => {
-            let topic = match session.client.patch_topic(&set.name, &set.patch).await? {
-                Some(topic) => topic,
-                None => session.client.put_topic(&set.name, set.patch.applied(TopicSettings::default())?).await?,
+            let (client, Set { name, patch, version, .. }) = (&session.client, set);
+            let topic = match version {
+                Some(version) => client.patch_topic_if(&name, &patch, &version).await?,
+                None => match client.patch_topic(&name, &patch).await? {
+                    None => Some(client.put_topic(&name, patch.applied(TopicSettings::default())?).await?),
+                    patched => patched,
+                },
             };
+            let topic = topic.ok_or_else(|| Failure::no_such("topic", &name))?;
             session.output.either(&topic, || card(&topic))
         }
-        TopicsCommand::Pause { name } => {
-            let topic = session.client.pause_topic(&name).await?;
+        TopicsCommand::Pause { name, reason } => {
+            let topic = session.client.pause_topic(&name, PauseTopic { reason }).await?;
             let text = format!("topic {name} is paused: new tasks are refused until it is resumed");
             session.output.either(&topic, || text)
         }
@@ -133,6 +141,7 @@ fn card(topic: &TopicInfo) -> String {
     card.fact("owner", settings.owner.as_deref().unwrap_or("-"));
     card.fact("feeds", feeds(topic));
     card.fact("paused", if settings.paused { "yes: new tasks are refused" } else { "no" });
+    card.pause(topic.pause.as_ref(), Time::now());
     card.fact("history", format!("finished tasks are kept for {}", settings.history));
     card.fact("rate", rate_in_words(settings.rate));
     card.fact("priority", settings.priority);
@@ -148,6 +157,7 @@ fn card(topic: &TopicInfo) -> String {
             grouped(topic.history)
         ),
     );
+    card.fact("version", &topic.version);
     card.0
 }
 

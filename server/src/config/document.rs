@@ -47,8 +47,8 @@ Sizes are written `192MiB` (KiB, MiB, GiB, TiB) or as a number of bytes; duratio
 number of milliseconds; lists as TOML lists, or separated by commas. Paths are relative to the working directory. An
 empty string means *not set*. On the command line, a true-or-false setting can be given as a bare flag, or with `=true` or `=false`.
 
-Other variables: `PUNCTUAL_CONFIG` names the file; `PUNCTUAL_URL`, `PUNCTUAL_TOKEN` and `PUNCTUAL_CA`
-are for the commands that talk to a server.
+Other variables: `PUNCTUAL_CONFIG` names the file; `PUNCTUAL_URL`, `PUNCTUAL_TOKEN`, `PUNCTUAL_CA`
+and `PUNCTUAL_PERSON` are for the commands that talk to a server.
 ";
 
 /// All settings as a page of Markdown.

@@ -18,7 +18,8 @@ use crate::failure::Failure;
 const USUAL_FILE: &str = "punctual.toml";
 
 /// Variables of our own that are not settings: they say where a client finds its server, and which file to read.
-const OTHER_VARIABLES: [&str; 4] = ["PUNCTUAL_URL", "PUNCTUAL_TOKEN", "PUNCTUAL_CA", "PUNCTUAL_CONFIG"];
+const OTHER_VARIABLES: [&str; 5] =
+    ["PUNCTUAL_URL", "PUNCTUAL_TOKEN", "PUNCTUAL_CA", "PUNCTUAL_PERSON", "PUNCTUAL_CONFIG"];
 
 /// Where settings come from.
 #[derive(Clone, Debug, Default)]
@@ -56,7 +57,7 @@ fn overridden(file: Option<PathBuf>, said: Option<(String, String)>) -> Result<C
 }
 
 /// What can be said of any store.
-const OF_ANY: [&str; 4] = ["store.url", "store.moving_to", "store.moving_to_password", "store.moving_to_password_file"];
+const OF_ANY: [&str; 3] = ["store.url", "store.moving_to_password", "store.moving_to_password_file"];
 
 /// What counts, and where it came from.
 pub struct Effective {
@@ -182,6 +183,16 @@ impl Loading {
             "tls.key",
             "a key needs its certificate: set `tls.certificate` too",
         );
+        let links = &config.links;
+        let given = [&links.certificate, &links.key, &links.ca].into_iter().filter(|file| file.is_some()).count();
+        for (is_given, setting) in [
+            (links.certificate.is_some(), "links.certificate"),
+            (links.key.is_some(), "links.key"),
+            (links.ca.is_some(), "links.ca"),
+        ] {
+            let all = "links are encrypted with three files: set `links.certificate`, `links.key` and `links.ca`";
+            self.demand(!is_given || given == 3, setting, all);
+        }
         if let Err(error) = crate::logs::filter(&config.log.level) {
             self.demand(false, "log.level", &error);
         }
@@ -208,10 +219,7 @@ impl Loading {
         let said: Vec<&str> = self.values.iter().filter(is_said).map(|(setting, ..)| setting.name).collect();
         for name in said {
             let what = format!("it means nothing for the store `{}`: remove it", store.url.scheme());
-            self.demand(storage.settings().contains(&name), name, &what);
-        }
-        if let Some(Err(what)) = store.moving_to.as_ref().map(crate::stores::named) {
-            self.demand(false, "store.moving_to", &what);
+            self.demand(storage.knows(name), name, &what);
         }
         let has_other = store.password.is_some() || store.password_file.is_some();
         let twice = "the password is in the URL already: remove it there, or here";

@@ -31,6 +31,6 @@ pub use document::markdown;
 pub use flags::Overrides;
 pub use load::{Effective, Sources, load, of_server, of_store};
 pub use problem::nearest;
-pub use settings::{Config, StorePart};
+pub use settings::{Config, ConsolePart, LinksPart, StorePart};
 pub use store_url::{Secret, StoreUrl};
 pub use value::{Address, LogFormat, Synced};

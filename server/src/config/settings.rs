@@ -1,7 +1,6 @@
 //! Every setting of the server, once. Its variable, its flag, its place in a file, its documentation and its
 //! line in `punctual config` follow from this list; `common` ones are shown by `punctual serve -h`.
 
-use std::fs;
 use std::num::{NonZeroU16, NonZeroUsize};
 use std::path::PathBuf;
 
@@ -19,8 +18,8 @@ settings! {
         /// or `access.open`.
         listen: Vec<Address> = "127.0.0.1:7400", common;
         /// The directory of the embedded store, the secret that signs leases, and the tokens. The server creates it if it
-        /// does not exist, and only one process can use it at a time. With a store elsewhere, only the tokens are
-        /// looked for here.
+        /// does not exist, and only one process can use it at a time. With a database it is not needed: the secret and
+        /// the tokens are in it, too.
         data: PathBuf = "punctual-data", common;
     }
 
@@ -29,9 +28,12 @@ settings! {
         /// The name of the node, used in logs and as the owner of its shards. Two servers on one store cannot have the
         /// same name.
         name: Name = "node-1";
-        /// The number of shards that tasks are divided into, each on its own thread. It is fixed at the first start and
-        /// cannot be changed later. If not set, it is what the store has, or at a first start 1 for the embedded store,
-        /// which is enough for most uses and keeps the order within a queue strict, and 4 for PostgreSQL and MySQL.
+        /// Where clients reach this server over HTTP, such as `https://punctual-1.example:7400`. Clients that know one
+        /// server of several learn of the others by this.
+        advertise: Option<String> = "";
+        /// The number of shards that tasks are divided into, each on its own thread. It is chosen at the first start
+        /// and must be what the store has after that; `punctual shards grow` divides them into more. If not set, it is
+        /// what the store has, or at a first start 1 for the embedded store, which is enough for most uses and keeps the order within a queue strict, and 16 for databases, where several servers share them and order is strict within each of them.
         shards: Option<NonZeroU16> = "";
         /// How many requests may wait for each shard before further ones are refused as overload.
         inbox: NonZeroUsize = "16384";
@@ -39,6 +41,24 @@ settings! {
         /// Beyond it, lists and large tasks are refused as overload, and consumers get one short delivery at a time. A
         /// single answer holds at most 8 MiB of encoded bodies, or one larger body.
         answers: Size = "256MiB";
+    }
+
+    /// The links between servers on one store. See docs/cluster.md.
+    links: LinksPart {
+        /// Databases: the address and port where other servers on the same store reach this one. If not set, it is the
+        /// address from which this machine reaches the store, with a free port. Only servers that know the secret in the
+        /// store are let in.
+        listen: Option<Address> = "";
+        /// Databases: what other servers are told instead of the address in `links.listen`, as `HOST:PORT`, if they reach
+        /// this machine under another one.
+        advertise: Option<Address> = "";
+        /// Databases: a PEM file with the certificate of this server, followed by any intermediate certificates. With it,
+        /// links are encrypted, and both ends must show a certificate. Set `links.key` and `links.ca` along with it.
+        certificate: Option<PathBuf> = "";
+        /// Databases: a PEM file with the certificate's private key.
+        key: Option<PathBuf> = "";
+        /// Databases: a PEM file with the certificates that vouch for those of all servers.
+        ca: Option<PathBuf> = "";
     }
 
     /// The machine's clock.
@@ -78,12 +98,10 @@ settings! {
         prefix: Option<String> = "";
         /// Redis: how many replicas must have a commit before it is confirmed.
         replicas: usize = "0";
-        /// Another store to move everything into while the server runs, as in `store`. Once it is done, set `store` to it. See
-        /// docs/moving.md.
-        moving_to: Option<StoreUrl> = "";
-        /// The password of the store to move into, if it is a database and the password is not in the URL.
+        /// The password of the database that `punctual store move` moves into, if it is not in the URL. A server that was
+        /// killed during a live move needs it to continue. See docs/moving.md.
         moving_to_password: Option<Secret> = "";
-        /// A file that holds the password of the store to move into and nothing else.
+        /// A file that holds the password of the database to move into and nothing else.
         moving_to_password_file: Option<PathBuf> = "";
         /// Almanac: how much memory recent rows and cached parts of runs may use. Beyond it, a pending task costs at most
         /// 16 bytes.
@@ -132,6 +150,16 @@ settings! {
         batch: NonZeroUsize = "10000";
     }
 
+    /// The web console, at `/console/` of the HTTP door. See docs/console.md.
+    console: ConsolePart {
+        /// Whether to serve it. It can do nothing that its user's token does not allow.
+        enabled: bool = "true";
+        /// What it is called in the browser, such as the name of the team that runs the server.
+        title: String = "Punctual";
+        /// What the server is used for, such as `staging`, shown beside the title. One that begins with `prod` is shown in red.
+        environment: Option<String> = "";
+    }
+
     /// The beanstalk door, which speaks the protocol of beanstalkd 1.12. See docs/beanstalk.md.
     beanstalk: BeanstalkPart {
         /// The address to listen on, such as 127.0.0.1:11300 or unix:/run/punctual/beanstalk. If not set, the door is
@@ -165,9 +193,9 @@ settings! {
 
     /// Who may do what.
     access: AccessPart {
-        /// The token file, written by `punctual token`; by default `tokens.toml` in the data directory. If set, the file
-        /// must exist. While there is a token file, every request needs a token. Changes take effect within seconds, or
-        /// at once on SIGHUP.
+        /// The token file, written by `punctual token`; by default `tokens.toml` in the data directory or, if the store is a
+        /// database, the tokens in it, which are the same for all servers. If set, the file must exist, and only it counts.
+        /// While there are tokens, every request needs one. Changes take effect within seconds, or at once on SIGHUP.
         tokens: Option<PathBuf> = "", common;
         /// Whether to listen without tokens on addresses that other machines can reach. Anyone who can connect may then
         /// do everything: use it only where something else keeps strangers out.
@@ -225,16 +253,22 @@ impl Config {
         self.access.tokens.clone().unwrap_or_else(|| self.data.join("tokens.toml"))
     }
 
+    /// Whether the tokens are in the store, the same for all servers on it, and not in a file.
+    pub fn has_tokens_in_store(&self) -> bool {
+        self.store.url.is_remote() && self.access.tokens.is_none()
+    }
+
+    /// Where the tokens are, for people.
+    pub fn tokens_place(&self) -> String {
+        if self.has_tokens_in_store() { "the store".into() } else { self.tokens().display().to_string() }
+    }
+
     /// The store's URL with its password in it, wherever that was said.
     pub fn store_url(&self) -> Result<String, String> {
         let StorePart { url, password, password_file, .. } = &self.store;
-        let read = |path: &PathBuf| match fs::read_to_string(path) {
-            Ok(text) => Ok(Secret(text.trim_end_matches(['\r', '\n']).to_owned())),
-            Err(error) => Err(format!("the file of the password, {}, cannot be read: {error}", path.display())),
-        };
         let password = match (password, password_file) {
             (Some(password), _) => Some(password.clone()),
-            (None, Some(path)) => Some(read(path)?),
+            (None, Some(path)) => Some(Secret::from_file(path)?),
             (None, None) => None,
         };
         Ok(url.whole(password.as_ref()))

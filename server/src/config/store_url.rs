@@ -3,7 +3,8 @@
 //! **Invariant**: a password goes from here to the store that is opened with it, and nowhere else. What is shown, logged
 //! or told as wrong has [`MASK`] in its place.
 
-use std::fmt;
+use std::path::Path;
+use std::{fmt, fs};
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
@@ -27,6 +28,14 @@ impl Secret {
     /// Understands one. What was printed is none.
     pub fn read(text: &str) -> Result<Secret, String> {
         if text == MASK { Err(masked()) } else { Ok(Secret(text.to_owned())) }
+    }
+
+    /// The one that a file holds, and nothing else.
+    pub fn from_file(path: &Path) -> Result<Secret, String> {
+        match fs::read_to_string(path) {
+            Ok(text) => Ok(Secret(text.trim_end_matches(['\r', '\n']).to_owned())),
+            Err(error) => Err(format!("the file of the password, {}, cannot be read: {error}", path.display())),
+        }
     }
 }
 
@@ -91,9 +100,30 @@ impl StoreUrl {
         self.rest.is_some()
     }
 
+    /// The first of its hosts, if it names one.
+    pub fn host(&self) -> Option<&str> {
+        let first = self.rest.as_ref()?.hosts.split(',').next()?;
+        let host = match first.strip_prefix('[') {
+            Some(bracketed) => bracketed.split(']').next()?,
+            None => first.split(':').next()?,
+        };
+        (!host.is_empty()).then_some(host)
+    }
+
     /// Whether the password is in it.
     pub fn has_password(&self) -> bool {
         self.rest.as_ref().is_some_and(|rest| rest.password.is_some() || rest.shown_tail() != rest.tail)
+    }
+
+    /// The same without the password and whatever else looks like a secret.
+    pub fn without_secrets(&self) -> StoreUrl {
+        let rest = self.rest.as_ref().map(|rest| Rest {
+            user: rest.user.clone().filter(|user| !user.is_empty()),
+            password: None,
+            tail: rest.open_tail(),
+            hosts: rest.hosts.clone(),
+        });
+        StoreUrl { scheme: self.scheme.clone(), rest }
     }
 
     /// All of it, with the password: the one in it, or this one.
@@ -123,6 +153,14 @@ impl Rest {
             _ => pair.to_owned(),
         });
         format!("{path}?{}", shown.collect::<Vec<_>>().join("&"))
+    }
+
+    /// The same without even the names of secrets.
+    fn open_tail(&self) -> String {
+        let Some((path, query)) = self.tail.split_once('?') else { return self.tail.clone() };
+        let is_open = |pair: &&str| pair.split_once('=').is_none_or(|(name, _)| !is_secret(name));
+        let open: Vec<&str> = query.split('&').filter(is_open).collect();
+        if open.is_empty() { path.to_owned() } else { format!("{path}?{}", open.join("&")) }
     }
 }
 

@@ -1,8 +1,10 @@
 //! What keeps strangers out of a door: tokens, or that only this machine reaches it, or the operator's word that
 //! something else does.
 
+use super::sockets::BoundDoor;
 use super::{Doorway, Endpoint};
 use crate::config::Config;
+use crate::failure::Failure;
 
 /// What can keep strangers out of a door.
 #[derive(Clone, Copy)]
@@ -13,9 +15,20 @@ pub enum Guard {
     Nothing { is_open_to_all: bool },
 }
 
+/// Refuses sockets where whoever reaches one could do everything.
+pub fn keep_strangers_out(bound: &[BoundDoor], config: &Config, has_tokens: bool) -> Result<(), Failure> {
+    for BoundDoor { doorway, sockets } in bound {
+        let mut endpoints = sockets.iter().map(|socket| &socket.endpoint);
+        if let Some(why) = endpoints.find_map(|endpoint| doorway.refuses(config, endpoint, has_tokens)) {
+            return Err(Failure::Usage(why));
+        }
+    }
+    Ok(())
+}
+
 impl Doorway {
     /// Why it must not be opened there: whoever reaches it could do everything.
-    pub(super) fn refuses(&self, config: &Config, endpoint: &Endpoint, has_tokens: bool) -> Option<String> {
+    fn refuses(&self, config: &Config, endpoint: &Endpoint, has_tokens: bool) -> Option<String> {
         match self.guard {
             Guard::Tokens if endpoint.is_exposed() && !has_tokens && !config.access.open => {
                 Some(exposed(config, endpoint))
@@ -43,11 +56,14 @@ impl Doorway {
 }
 
 fn exposed(config: &Config, endpoint: &Endpoint) -> String {
+    let whose = match config.has_tokens_in_store() {
+        true => format!("--store {}", config.store.url.without_secrets()),
+        false => format!("--data {}", config.data.display()),
+    };
     format!(
         "other machines can reach {endpoint}, and there are no tokens in {}: anyone could do everything.\n  \
-         Create a token first: punctual token create --name admin --role admin --data {}\n  \
+         Create a token first: punctual token create --name admin --role admin {whose}\n  \
          or listen only on 127.0.0.1, or use --access-open if something else keeps strangers out",
-        config.tokens().display(),
-        config.data.display(),
+        config.tokens_place(),
     )
 }

@@ -3,14 +3,14 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use punctual_http::{App, Hosts, Limits};
+use punctual_http::{App, Console, Hosts, Limits, Pulses};
 use punctual_socket::Listener;
 use rustls::ServerConfig;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::{Doorway, Endpoint, Ends, Guard, Inside, Protocol};
-use crate::config::Config;
+use crate::config::{Config, ConsolePart};
 use crate::failure::Failure;
 
 struct Http {
@@ -45,9 +45,17 @@ fn open(inside: &Inside<'_>) -> Result<Box<dyn Protocol>, Failure> {
         version: env!("CARGO_PKG_VERSION"),
         metrics: Arc::clone(&inside.metrics).into_source(),
         store_stats: Arc::new(move || store.stats()),
+        pulses: Pulses::default(),
+        mover: Arc::clone(&inside.mover) as _,
+        console: console(config),
     };
     let tls = certificate.as_ref().map(|certificate| certificate.server_config(&["http/1.1"])).transpose()?;
     Ok(Box::new(Http { app, tls, has_names: config.http.hosts.is_some() }))
+}
+
+fn console(config: &Config) -> Option<Console> {
+    let ConsolePart { enabled, title, environment } = &config.console;
+    enabled.then(|| Console::new(title, environment.as_deref()))
 }
 
 fn limits(config: &Config) -> Limits {

@@ -24,10 +24,12 @@ use tokio::task::JoinHandle;
 use crate::config::{Address, Config};
 use crate::failure::Failure;
 use crate::metrics::{Meter, Metrics};
+use crate::moving::LiveMover;
 use crate::stores::OpenStore;
 use crate::tls::Certificate;
 
 use guard::Guard;
+pub use guard::keep_strangers_out;
 pub use open::OpenDoors;
 pub use open_files::allow as allow_open_files;
 pub use sockets::{Endpoint, bind};
@@ -73,6 +75,7 @@ pub struct Inside<'a> {
     pub certificate: Option<Arc<Certificate>>,
     pub metrics: Arc<Metrics>,
     pub store: Arc<dyn OpenStore>,
+    pub mover: Arc<LiveMover>,
 }
 
 /// What is spoken at an open door.

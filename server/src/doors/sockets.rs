@@ -55,21 +55,13 @@ pub struct BoundDoor {
     pub sockets: Vec<Socket>,
 }
 
-/// Opens the sockets of all doors. Refuses where whoever reaches one could do everything.
-pub fn bind(
-    doorways: Vec<Doorway>,
-    config: &Config,
-    has_tokens: bool,
-    runtime: &Runtime,
-) -> Result<Vec<BoundDoor>, Failure> {
+/// Opens the sockets of all doors.
+pub fn bind(doorways: Vec<Doorway>, config: &Config, runtime: &Runtime) -> Result<Vec<BoundDoor>, Failure> {
     let _runtime = runtime.enter();
     let listening = doorways.into_iter().filter(|doorway| !doorway.addresses.is_empty());
     let bind = |doorway: Doorway| {
         let resolved = doorway.addresses.iter().map(|address| resolve(doorway.setting, address));
         let endpoints: Vec<Endpoint> = resolved.collect::<Result<_, _>>()?;
-        if let Some(why) = endpoints.iter().find_map(|endpoint| doorway.refuses(config, endpoint, has_tokens)) {
-            return Err(Failure::Usage(why));
-        }
         let sockets = endpoints.into_iter().map(|endpoint| listen(config, doorway.setting, endpoint));
         Ok(BoundDoor { sockets: sockets.collect::<Result<_, _>>()?, doorway })
     };

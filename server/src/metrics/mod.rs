@@ -8,9 +8,9 @@ mod snapshot;
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use punctual_core::{Name, QueueView, Scope, TopicView};
+use punctual_core::{Clock, Name, QueueView, Scope, TopicView};
 use punctual_http::{Exposition, MetricsSource};
-use punctual_node::{DoubtingClock, Error, Handle};
+use punctual_node::{Error, Handle};
 
 use crate::stores::OpenStore;
 pub use page::{MetricsPage, Series, Unit};
@@ -23,8 +23,10 @@ pub type Meter = Box<dyn Fn(&mut MetricsPage) + Send + Sync>;
 /// Where the numbers come from.
 pub struct Metrics {
     handle: Handle,
-    clock: Arc<DoubtingClock>,
+    clock: Arc<dyn Clock>,
     store: Arc<dyn OpenStore>,
+    /// What the links to other servers count, if there are any.
+    links: Option<Meter>,
     /// What doors count. One of them shows these numbers, so they come to be before any door.
     doors: OnceLock<Vec<Meter>>,
     /// Which topics and queues are shown by name.
@@ -34,11 +36,18 @@ pub struct Metrics {
 
 impl Metrics {
     /// The numbers of a node and its store, with at most so many topics and queues by name.
-    pub fn new(handle: Handle, clock: Arc<DoubtingClock>, store: Arc<dyn OpenStore>, most: usize) -> Arc<Metrics> {
+    pub fn new(
+        handle: Handle,
+        clock: Arc<dyn Clock>,
+        store: Arc<dyn OpenStore>,
+        links: Option<Meter>,
+        most: usize,
+    ) -> Arc<Metrics> {
         Arc::new(Metrics {
             handle,
             clock,
             store,
+            links,
             doors: OnceLock::new(),
             topics: Mutex::new(Shown::new(most)),
             queues: Mutex::new(Shown::new(most)),
@@ -65,15 +74,17 @@ impl Metrics {
         let (topics, queues) =
             (self.topics(within).await.unwrap_or_default(), self.queues(within).await.unwrap_or_default());
         let names: Vec<Name> = topics.iter().map(|topic| topic.counts.name.clone()).collect();
-        let happened = self.handle.happened_to(&names);
+        let happened = self.handle.happened_here(&names);
         let names: Vec<Name> = queues.iter().map(|queue| queue.counts.name.clone()).collect();
-        let timings = self.handle.timings(&names);
+        let timings = self.handle.timings_here(&names);
         let snapshot = Snapshot {
             is_ready: self.handle.ready().is_ok(),
             hardship: self.handle.hardship(),
             now: self.handle.now(),
             clock_steps: self.clock.steps(),
+            skew: self.clock.skew(),
             store: &*self.store,
+            links: self.links.as_ref(),
             doors: self.doors.get().map_or(&[], Vec::as_slice),
             total: total.unwrap_or_default(),
             stats: self.handle.stats(),

@@ -89,6 +89,12 @@ impl MetricsPage {
         self.line(&name, &[], value);
     }
 
+    /// A gauge of something that is measured in parts of its unit.
+    pub fn measure(&mut self, name: &str, about: &str, unit: Unit, value: f64) {
+        let name = self.head(name, about, Some(unit), Kind::Gauge);
+        self.line(&name, &[], value);
+    }
+
     pub fn counter(&mut self, name: &str, about: &str, value: u64) {
         let name = self.head(name, about, None, Kind::Counter);
         self.line(&format!("{name}_total"), &[], value);
@@ -122,9 +128,27 @@ impl MetricsPage {
         scale: f64,
     ) {
         let name = self.head(name, about, Some(unit), Kind::Counter);
+        self.scaled_rows(&format!("{name}_total"), labels, rows, scale);
+    }
+
+    /// Gauges by label, each times `scale`.
+    pub fn measures<const N: usize>(
+        &mut self,
+        name: &str,
+        about: &str,
+        unit: Unit,
+        labels: [&str; N],
+        rows: &Series<N>,
+        scale: f64,
+    ) {
+        let name = self.head(name, about, Some(unit), Kind::Gauge);
+        self.scaled_rows(&name, labels, rows, scale);
+    }
+
+    fn scaled_rows<const N: usize>(&mut self, name: &str, labels: [&str; N], rows: &Series<N>, scale: f64) {
         for (values, value) in rows {
             let labels: Vec<(&str, &str)> = labels.iter().copied().zip(values.iter().map(String::as_str)).collect();
-            self.line(&format!("{name}_total"), &labels, *value as f64 * scale);
+            self.line(name, &labels, *value as f64 * scale);
         }
     }
 

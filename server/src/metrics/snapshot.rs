@@ -17,7 +17,10 @@ pub struct Snapshot<'a> {
     pub now: Timestamp,
     /// Forward, and back.
     pub clock_steps: (u64, u64),
+    /// By how many microseconds the machine's clock is ahead of the store's, if the store's is gone by.
+    pub skew: Option<i64>,
     pub store: &'a dyn OpenStore,
+    pub links: Option<&'a Meter>,
     pub doors: &'a [Meter],
     pub total: Total,
     pub stats: Stats,
@@ -42,6 +45,7 @@ impl Snapshot<'_> {
             self.work(&mut page);
             self.store.meter(&mut page);
             self.archive(&mut page);
+            self.links.into_iter().for_each(|meter| meter(&mut page));
             self.doors.iter().for_each(|meter| meter(&mut page));
         }
         page.into_text()
@@ -64,6 +68,9 @@ impl Snapshot<'_> {
         let steps = [("forward", forward), ("back", back)].map(|(way, count)| ([way.to_owned()], count));
         let about = "Jumps of the machine's clock by more than a second, followed or not.";
         page.counters("clock_steps", about, ["direction"], &steps.into());
+        let about = "How far the machine's clock is from the store's, by which several nodes go.";
+        let skew = self.skew.unwrap_or(0).unsigned_abs() as f64 * MICROS;
+        page.measure("clock_skew", about, Unit::Seconds, skew);
     }
 
     fn content(&self, page: &mut MetricsPage) {

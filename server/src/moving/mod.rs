@@ -1,13 +1,19 @@
-//! Bringing everything from one store into another: while no server runs (`punctual store move`), and under a server that
-//! goes on (`store.moving_to`). What is copied and verified, and how, is in `punctual-moving`.
+//! Bringing everything from one store into another: while no server runs (`stopped.rs`), and under a server that
+//! goes on (`live.rs`, `drive.rs`). What is copied and verified, and how, is in `punctual-moving`.
 
+mod account;
+mod args;
+mod drive;
 mod live;
 mod movable;
 mod place;
 mod stopped;
 
-pub use live::LiveMove;
-pub use stopped::MoveArgs;
+pub use args::MoveArgs;
+pub use live::{Driven, LiveMover};
+pub use movable::Movable;
+pub use place::Place;
+pub use stopped::progress_bar;
 
 use punctual_core::store::Store;
 use punctual_moving::marks::{self, Barred};
@@ -24,7 +30,7 @@ pub fn take_up(store: &dyn Store) -> Result<(), Failure> {
     marks::take_up(store).map_err(failure)
 }
 
-fn failure(barred: Barred) -> Failure {
+pub fn failure(barred: Barred) -> Failure {
     match barred {
         Barred::Store(error) => Failure::failed(error),
         barred => Failure::Usage(barred.to_string()),

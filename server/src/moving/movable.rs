@@ -1,41 +1,55 @@
 //! A store that can be moved while the server works on it: two stores that look like one.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
-use punctual_core::store::{
-    Batch, Beat, Claim, Entry, Fence, Found, Hardship, Incarnation, Outdated, Refusal, Roll, Room, ShardId, Store,
-    StoreError, Tenure, Terms, Want,
-};
+use punctual_core::store::Store;
 use punctual_moving::live::Transit;
 use punctual_wire::StoreStats;
 
 use crate::metrics::MetricsPage;
 use crate::stores::OpenStore;
 
-/// The store that is moved and the one it is moved into.
+/// The store of the server, and the one it is moved into, if it is.
 pub struct Movable {
-    pub transit: Transit,
-    pub home: Arc<dyn OpenStore>,
-    pub to: Arc<dyn OpenStore>,
+    pub transit: Arc<Transit>,
+    pub home: Arc<dyn Store>,
+    face: Arc<dyn OpenStore>,
+    other: RwLock<Option<Arc<dyn OpenStore>>>,
 }
 
 impl Movable {
+    /// A store that is not being moved. The name has no secrets.
+    pub fn new(home: Arc<dyn Store>, face: Arc<dyn OpenStore>, name: &str) -> Movable {
+        let transit = Arc::new(Transit::new(Arc::clone(&home), name));
+        Movable { transit, home, face, other: RwLock::default() }
+    }
+
+    /// It is being moved into this one.
+    pub fn set_other(&self, other: Arc<dyn OpenStore>) {
+        *self.other.write().unwrap_or_else(PoisonError::into_inner) = Some(other);
+    }
+
+    fn other(&self) -> Option<Arc<dyn OpenStore>> {
+        self.other.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// The one that is in charge.
-    fn in_charge(&self) -> &dyn OpenStore {
-        if self.transit.is_over() { &*self.to } else { &*self.home }
+    fn in_charge(&self) -> Arc<dyn OpenStore> {
+        let other = self.other().filter(|_| self.transit.is_over());
+        other.unwrap_or_else(|| Arc::clone(&self.face))
     }
 }
 
 impl OpenStore for Movable {
     fn line(&self) -> String {
-        match self.transit.is_over() {
-            true => self.to.line(),
-            false => format!("{}\nmoving it to {}", self.home.line(), self.to.line()),
+        match self.other().filter(|_| self.transit.crossed().is_some()) {
+            Some(other) => format!("{}\nmoving it to {}", self.face.line(), other.line()),
+            None => self.in_charge().line(),
         }
     }
 
     fn warnings(&self) -> Vec<String> {
-        self.home.warnings().into_iter().chain(self.to.warnings()).collect()
+        self.face.warnings().into_iter().chain(self.other().iter().flat_map(|other| other.warnings())).collect()
     }
 
     fn whereabouts(&self) -> &'static str {
@@ -48,52 +62,5 @@ impl OpenStore for Movable {
 
     fn meter(&self, page: &mut MetricsPage) {
         self.in_charge().meter(page);
-    }
-}
-
-/// All of it is the transit's.
-impl Store for Movable {
-    fn beat(&self, beat: &Beat) -> Result<Roll, StoreError> {
-        self.transit.beat(beat)
-    }
-
-    fn claim(&self, who: &Incarnation, wanted: &[(ShardId, Fence)]) -> Result<Vec<Claim>, StoreError> {
-        self.transit.claim(who, wanted)
-    }
-
-    fn release(&self, shard: ShardId, fence: Fence, to: Option<&Incarnation>) -> Result<Fence, StoreError> {
-        self.transit.release(shard, fence, to)
-    }
-
-    fn cluster_get(&self, key: &str) -> Result<Option<Entry>, StoreError> {
-        self.transit.cluster_get(key)
-    }
-
-    fn cluster_put(&self, key: &str, seen: u64, value: &[u8]) -> Result<Result<u64, Outdated>, StoreError> {
-        self.transit.cluster_put(key, seen, value)
-    }
-
-    fn read(&self, shard: ShardId, tenure: Tenure, wants: &[Want<'_>]) -> Result<Vec<Found>, StoreError> {
-        self.transit.read(shard, tenure, wants)
-    }
-
-    fn look(&self, wants: &[(ShardId, Want<'_>)]) -> Result<Vec<Found>, StoreError> {
-        self.transit.look(wants)
-    }
-
-    fn commit(&self, batches: Vec<Batch>) -> Result<Vec<Result<(), Refusal>>, StoreError> {
-        self.transit.commit(batches)
-    }
-
-    fn terms(&self) -> Terms {
-        self.transit.terms()
-    }
-
-    fn hardship(&self) -> Option<Hardship> {
-        self.transit.hardship()
-    }
-
-    fn room(&self) -> Room {
-        self.transit.room()
     }
 }

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use punctual_core::Clock;
 use punctual_moving::{Move, MoveError, Progress, Report, Side};
@@ -15,39 +14,27 @@ use serde_json::json;
 
 use super::place::Place;
 use crate::cli::print;
-use crate::config::of_server;
+use crate::config::{Config, of_server, of_store};
 use crate::failure::Failure;
 use crate::stores::{Opened, SECRET, chosen};
+use crate::tokens;
 
-/// Move everything from one store into another, verified by a checksum of every row. Both must be stopped.
-///
-/// A store is `almanac` (in the data directory of the configuration), `almanac:DIRECTORY`, or the URL of a database, as in the
-/// setting `store`. Run the same command again if it was interrupted: it continues. See docs/moving.md.
-#[derive(Args, Debug)]
-pub struct MoveArgs {
-    /// The store to move. The password of a database is better given by PUNCTUAL_STORE_PASSWORD than in the URL.
-    from: String,
-    /// The store to move it into, which must be empty. The password of a database is better given by
-    /// PUNCTUAL_STORE_MOVING_TO_PASSWORD than in the URL.
-    to: String,
-    /// A file that holds the password of the store to move into, and nothing else.
-    #[arg(long, value_name = "FILE")]
-    to_password_file: Option<PathBuf>,
-    /// First delete what an abandoned move, or one that was undone, has left in the target. Never deletes anything else.
-    #[arg(long)]
-    afresh: bool,
-    /// Take back a move that was done: the old store is in charge again, and what happened in the new one since is given up.
-    #[arg(long, conflicts_with = "afresh")]
-    undo: bool,
-    /// The server's TOML file of settings; by default ./punctual.toml, if it exists.
-    #[arg(long, env = "PUNCTUAL_CONFIG", value_name = "FILE", hide_env_values = true)]
-    config: Option<PathBuf>,
+/// A move that was asked for.
+pub struct StoppedMove {
+    pub from: String,
+    pub to: String,
+    pub to_password_file: Option<PathBuf>,
+    pub afresh: bool,
+    pub undo: bool,
+    /// The file of settings.
+    pub config: Option<PathBuf>,
 }
 
-impl MoveArgs {
+impl StoppedMove {
     /// Does it.
     pub fn run(self, json: bool) -> Result<(), Failure> {
-        let (from, to) = (self.source()?, self.target()?);
+        let settings = self.settings()?;
+        let (from, to) = (self.source(&settings)?, self.target(&settings)?);
         let clock = || Arc::new(SystemClock) as Arc<dyn Clock>;
         let (source, target) = (from.open_now(clock())?, to.open_now(clock())?);
         let keep: &[(&str, &[u8])] = &[(SECRET, &source.secret)];
@@ -63,22 +50,31 @@ impl MoveArgs {
         }
         let moved = plan.run();
         bar.finish_and_clear();
-        report(&moved.map_err(failure)?, json)
+        let moved = moved.map_err(failure)?;
+        tokens::bring_out(&target.store, &to.config).map_err(Failure::failed)?;
+        report(&moved, &to.advice(&from.name), json)
     }
 
-    fn source(&self) -> Result<Place, Failure> {
-        let place = Place::read(&self.from, self.config.clone())?;
+    /// The settings of the server whose store is moved. Whatever they choose, they are about the store that was named, if that
+    /// makes sense.
+    fn settings(&self) -> Result<Config, Failure> {
+        let configured = of_server(self.config.clone(), None);
+        if !self.from.contains("://") {
+            return configured;
+        }
+        of_store(self.config.clone(), self.from.clone()).or_else(|error| configured.map_err(|_| error))
+    }
+
+    fn source(&self, settings: &Config) -> Result<Place, Failure> {
+        let place = Place::read(&self.from, settings)?;
         if !place.config.store.url.is_remote() && !chosen(&place.config)?.is_in(&place.config.data) {
             return Err(Failure::Usage(format!("there is no store in {}", place.config.data.display())));
         }
         Ok(place)
     }
 
-    /// The password in the configuration is that of the store to move.
-    fn target(&self) -> Result<Place, Failure> {
-        let settings = of_server(self.config.clone(), None)?.store;
-        let file = self.to_password_file.clone().or(settings.moving_to_password_file);
-        Ok(Place::read(&self.to, self.config.clone())?.with_password(settings.moving_to_password, file))
+    fn target(&self, settings: &Config) -> Result<Place, Failure> {
+        Ok(Place::read(&self.to, settings)?.into_target(&settings.store, self.to_password_file.clone()))
     }
 }
 
@@ -96,16 +92,16 @@ fn failure(error: MoveError) -> Failure {
     }
 }
 
-fn report(report: &Report, json: bool) -> Result<(), Failure> {
+fn report(report: &Report, advice: &str, json: bool) -> Result<(), Failure> {
     if !json {
-        return print(&report.to_string());
+        return print(&format!("{report}\n{advice}\n"));
     }
     let line = serde_json::to_string(report).map_err(Failure::failed)?;
     print(&format!("{line}\n"))
 }
 
 /// On a terminal only.
-fn progress_bar() -> ProgressBar {
+pub fn progress_bar() -> ProgressBar {
     let bar = ProgressBar::no_length();
     bar.enable_steady_tick(Duration::from_millis(200));
     match ProgressStyle::with_template("{bar:40} {percent}%  {msg}  {elapsed}") {

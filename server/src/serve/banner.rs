@@ -27,7 +27,7 @@ pub fn show(effective: &Effective, doors: &OpenDoors, data: Option<&Path>, store
     };
     text += &match access.is_open() {
         true => "no tokens: anyone who can connect may do everything\n".to_owned(),
-        false => format!("every request needs a token from {}\n", config.tokens().display()),
+        false => format!("every request needs a token from {}\n", config.tokens_place()),
     };
     text += &doors.advice();
     // Whoever closed the pipe does not want to know.

@@ -1,76 +1,94 @@
-//! The tokens in force: what their file says, read again when something was done to it.
+//! The tokens in force: what their file, or the store, says, read again when something was done to it.
 //!
-//! **Invariant**: the file is looked at from outside before it is read, so what is done to it after that is noticed at the
-//! next look. **Invariant**: no file that vanishes or cannot be read lets anybody in who was not let in before.
+//! **Invariant**: they are looked at from outside before they are read, so what is done to them after that is noticed at the
+//! next look. **Invariant**: no tokens that vanish or cannot be read let anybody in who was not let in before.
 
 use std::sync::Arc;
 
+use punctual_core::store::Store;
 use punctual_node::access::Access;
 
 use crate::config::Config;
 use crate::failure::Failure;
-use crate::tokens::{Mark, TokenFile};
+use crate::tokens::{Mark, TokenEntry, TokenError, TokenFile, Tokens};
 
 pub struct InForce {
-    file: TokenFile,
+    tokens: Tokens,
     access: Arc<Access>,
-    /// How the file looked before it was last read.
-    seen: Mark,
+    /// How they looked before they were last read.
+    seen: Option<Mark>,
     /// Why it could not be read the last time. Until it can be, it is tried again at every look.
     trouble: Option<String>,
 }
 
 impl InForce {
-    /// Reads the tokens for the first time. A file that was named has to be there: who names one wants tokens.
-    pub fn read(config: &Config) -> Result<InForce, Failure> {
+    /// Reads the tokens of a file for the first time. One that was named has to be there: who names one wants tokens.
+    pub fn of_file(config: &Config) -> Result<InForce, Failure> {
         let file = TokenFile::at(config.tokens());
-        let seen = file.mark();
-        let tokens = file.read().map_err(|error| Failure::Usage(error.to_string()))?;
-        if tokens.is_none() && config.access.tokens.is_some() {
-            return Err(Failure::Usage(missing(&file)));
+        let missing = missing(&file);
+        let (tokens, is_there) = InForce::read(Tokens::of(file))?;
+        match config.access.tokens.is_some() && !is_there {
+            true => Err(Failure::Usage(missing)),
+            false => Ok(tokens),
         }
-        let access = Arc::new(tokens.map_or_else(Access::open, Access::with_tokens));
-        Ok(InForce { file, access, seen, trouble: None })
+    }
+
+    /// Reads the tokens in the store for the first time.
+    pub fn of_store(config: &Config, store: Arc<dyn Store>) -> Result<InForce, Failure> {
+        let entry = TokenEntry::of(store, config).map_err(|error| Failure::Usage(error.to_string()))?;
+        InForce::read(Tokens::of(entry)).map(|(tokens, _)| tokens)
+    }
+
+    /// Reads them, and says whether there are any.
+    fn read(tokens: Tokens) -> Result<(InForce, bool), Failure> {
+        let seen = tokens.mark();
+        let found = tokens.read().map_err(|error| Failure::Usage(error.to_string()))?;
+        let is_there = found.is_some();
+        let access = Arc::new(found.map_or_else(Access::open, Access::with_tokens));
+        Ok((InForce { tokens, access, seen, trouble: None }, is_there))
     }
 
     pub fn access(&self) -> &Arc<Access> {
         &self.access
     }
 
-    /// Reads the file again if something was done to it, or if it could not be read.
+    /// Reads them again if something was done to them, or if they could not be read.
     pub fn look(&mut self) {
-        if self.trouble.is_some() || self.file.mark() != self.seen {
+        if self.trouble.is_some() || self.tokens.mark() != self.seen {
             self.read_again();
         }
     }
 
     pub fn read_again(&mut self) {
-        self.seen = self.file.mark();
-        let file = self.file.path().display();
-        match self.file.read() {
+        let seen = self.tokens.mark();
+        let place = self.tokens.place();
+        match self.tokens.read() {
             Ok(Some(tokens)) => {
-                tracing::info!(tokens = tokens.len(), %file, "token file reloaded");
+                tracing::info!(tokens = tokens.len(), place, "tokens reloaded");
                 self.access.replace(tokens);
                 self.trouble = None;
             }
             Ok(None) => {
                 if !self.access.is_open() {
-                    tracing::warn!(%file, "the token file is gone; the tokens last read stay in force until a restart");
+                    tracing::warn!(place, "the tokens are gone; those last read stay in force until a restart");
                 }
                 self.trouble = None;
             }
+            // That a store is away says nothing about tokens: it is looked at again.
+            Err(TokenError::Store(_)) => return,
             Err(error) => self.suffer(error.to_string()),
         }
+        self.seen = seen;
     }
 
-    /// The file cannot be used. The same trouble is told once.
+    /// They cannot be used. The same trouble is told once.
     fn suffer(&mut self, error: String) {
         if self.access.is_open() {
             // Tokens were made, though not for this server to read: nobody is let in until they can be.
-            tracing::error!(error, "a token file has appeared but cannot be read: every request is refused");
+            tracing::error!(error, "tokens have appeared but cannot be read: every request is refused");
             self.access.replace(Vec::new());
         } else if self.trouble.as_ref() != Some(&error) {
-            tracing::error!(error, "cannot reload the token file; the previous tokens stay in force");
+            tracing::error!(error, "cannot reload the tokens; the previous ones stay in force");
         }
         self.trouble = Some(error);
     }
@@ -92,18 +110,19 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
     use std::path::Path;
 
+    use punctual_memory::MemoryStore;
+    use punctual_node::SystemClock;
     use punctual_node::access::Role;
 
     use super::*;
 
     fn in_force(data: &Path) -> InForce {
         let config = Config { data: data.to_owned(), ..Config::default() };
-        InForce::read(&config).unwrap()
+        InForce::of_file(&config).unwrap()
     }
 
     fn create(data: &Path, name: &str) -> String {
-        let file = TokenFile::at(data.join("tokens.toml"));
-        file.create(name, vec![Role::Admin], vec!["*".into()]).unwrap()
+        Tokens::of(TokenFile::at(data.join("tokens.toml"))).create(name, vec![Role::Admin], vec!["*".into()]).unwrap()
     }
 
     #[test]
@@ -134,7 +153,7 @@ mod tests {
         // However it comes about, also without any sign of it.
         fs::remove_dir(&path).unwrap();
         fs::rename(&aside, &path).unwrap();
-        tokens.seen = tokens.file.mark();
+        tokens.seen = tokens.tokens.mark();
         tokens.look();
         tokens.access().check(Some(&second)).unwrap();
     }
@@ -146,8 +165,8 @@ mod tests {
         let tokens = in_force(data.path());
         // The system's clock for files may stand still for some milliseconds.
         std::thread::sleep(std::time::Duration::from_millis(20));
-        fs::set_permissions(tokens.file.path(), Permissions::from_mode(0o640)).unwrap();
-        assert_ne!(tokens.file.mark(), tokens.seen);
+        fs::set_permissions(data.path().join("tokens.toml"), Permissions::from_mode(0o640)).unwrap();
+        assert_ne!(tokens.tokens.mark(), tokens.seen);
     }
 
     #[test]
@@ -158,6 +177,39 @@ mod tests {
         tokens.read_again();
         assert!(tokens.access().check(None).is_err());
         let config = Config { data: data.path().to_owned(), ..Config::default() };
-        assert!(InForce::read(&config).is_err(), "and no server starts with it");
+        assert!(InForce::of_file(&config).is_err(), "and no server starts with it");
+    }
+
+    /// Tokens in a store that can be made to fail.
+    fn in_store() -> (Arc<MemoryStore>, InForce, Tokens) {
+        let store = Arc::new(MemoryStore::new(Arc::new(SystemClock)));
+        let of = || TokenEntry::of(Arc::clone(&store) as _, &Config::default()).unwrap();
+        (Arc::clone(&store), InForce::read(Tokens::of(of())).unwrap().0, Tokens::of(of()))
+    }
+
+    #[test]
+    fn a_store_that_is_away_changes_nothing() {
+        let (store, mut in_force, tokens) = in_store();
+        store.faults().cut();
+        in_force.look();
+        in_force.read_again();
+        assert!(in_force.access().is_open(), "an outage is no token");
+        store.faults().heal();
+        let secret = tokens.create("a", vec![Role::Admin], vec!["*".into()]).unwrap();
+        in_force.look();
+        in_force.access().check(Some(&secret)).unwrap();
+        store.faults().cut();
+        in_force.look();
+        in_force.access().check(Some(&secret)).unwrap();
+        assert!(in_force.access().check(None).is_err());
+    }
+
+    #[test]
+    fn an_entry_that_cannot_be_read_lets_nobody_in() {
+        let (store, mut in_force, _) = in_store();
+        store.cluster_put("tokens", 0, b"no tokens").unwrap().unwrap();
+        in_force.look();
+        assert!(in_force.access().check(None).is_err());
+        assert!(InForce::of_store(&Config::default(), store).is_err(), "and no server starts with it");
     }
 }

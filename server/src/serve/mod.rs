@@ -1,7 +1,7 @@
 //! `punctual serve`: starting in order, running, stopping in order.
 //!
 //! ```text
-//! start:  settings ─ log ─ tokens, certificate ─ sockets ─ store ─ node ─ doors ─ "listening on …"
+//! start:  settings ─ log ─ tokens, certificate ─ sockets ─ store ─ tokens in it ─ links ─ node ─ doors ─ "listening on …"
 //! stop:   doors let nobody in ─ node finishes and commits all it took ─ connections end ─ store closes
 //! ```
 //! Sockets come before the store, so that a port that is taken is told before anything is opened; who connects
@@ -19,9 +19,9 @@ use std::thread;
 use std::time::Duration;
 
 use punctual_core::store::Store;
-use punctual_core::view::noted_shards;
-use punctual_core::{Clock, ClockStep, ShardConfig, StepFate};
-use punctual_node::{DoubtingClock, Node, NodeConfig};
+use punctual_core::{Clock, ClockStep, Millis, ShardConfig, StepFate};
+use punctual_link::TcpLinks;
+use punctual_node::{Card, DoubtingClock, Node, NodeConfig, StartError, StoreClock, known_shards};
 use punctual_wire::Time;
 use tokio::runtime::{Builder, Runtime};
 
@@ -29,11 +29,13 @@ use crate::archive::Archivist;
 use crate::config::{Config, Effective, LogFormat};
 use crate::doors::{self, Ends, Inside, OpenDoors};
 use crate::failure::Failure;
+use crate::links;
 use crate::logs;
 use crate::metrics::Metrics;
-use crate::moving::{self, LiveMove};
+use crate::moving::{self, Driven, LiveMover, Movable, Place};
 use crate::stores::{self, OpenStore, Opened, Opening, Storage, Unopened};
 use crate::tls::Certificate;
+use crate::tokens;
 use crate::trace::Traces;
 use in_force::InForce;
 use signals::Signals;
@@ -69,34 +71,53 @@ fn serve(effective: &Effective, force_open: bool, traces: Option<&Traces>) -> Re
     // A signal that comes while things are being opened counts as soon as they are.
     let mut signals = runtime.block_on(async { Signals::new() })?;
 
-    let tokens = InForce::read(config)?;
-    let access = Arc::clone(tokens.access());
+    let of_file = if config.has_tokens_in_store() { None } else { Some(InForce::of_file(config)?) };
     let certificate = Certificate::from(config)?;
-    let bound = doors::bind(doorways, config, !access.is_open(), &runtime)?;
+    let bound = doors::bind(doorways, config, &runtime)?;
+    if let Some(tokens) = &of_file {
+        doors::keep_strangers_out(&bound, config, !tokens.access().is_open())?;
+    }
+    let for_others = links::bind(config)?;
 
     let storage = stores::chosen(config)?;
     warn_of_passwords(effective);
-    let clock = Arc::new(clock(config));
-    let opening = Opening { config, clock: Arc::clone(&clock) as _, is_forced: force_open };
+    let clock = clock(config, storage);
+    let opening = Opening { config, clock: Arc::clone(&clock), is_forced: force_open };
     let Some(opened) = opening::open(storage, &opening, &runtime, &mut signals)? else { return Ok(()) };
-    let live = match &config.store.moving_to {
-        Some(to) => {
-            Some(LiveMove::prepare(config, to, &opened, Arc::clone(&clock) as _).map_err(Unopened::into_failure)?)
-        }
-        None => None,
-    };
-    let Opened { store: home, secret, data } = opened;
+    let Opened { store: home, face, secret, data } = opened;
+    tokens::bring_out(&home, config).map_err(Failure::failed)?;
+    let store = Arc::new(Movable::new(home, face, &Place::of(config.clone()).name));
+    let Some(resumed) = opening::resume(&store, &opening, &runtime, &mut signals)? else { return Ok(()) };
     // Of a store that is being moved under the server, a part may be elsewhere: both together are whole.
-    let is_whole = live.as_ref().is_none_or(|live| !live.is_under_way());
-    if is_whole {
-        moving::check(&*home)?;
+    if resumed.is_none() {
+        moving::check(&*store.home)?;
     }
-    let store = live.as_ref().map_or(Arc::clone(&home), |live| Arc::clone(&live.store) as Arc<dyn OpenStore>);
-    let (node, shards) = start_node(config, storage, Arc::clone(&store) as _, Arc::clone(&clock) as _, traces)?;
-    if is_whole {
-        moving::take_up(&*home)?;
+    let tokens = match of_file {
+        Some(tokens) => tokens,
+        None => InForce::of_store(config, Arc::clone(&store.transit) as _)?,
+    };
+    let access = Arc::clone(tokens.access());
+    doors::keep_strangers_out(&bound, config, !access.is_open())?;
+    let address = for_others.as_ref().map(|bound| bound.address.clone());
+    let open = |bound| links::open(bound, config, &*store.transit, runtime.handle().clone());
+    let links = for_others.map(open).transpose()?;
+    let joining = Joining { links: links.clone(), address };
+    let start = || start_node(config, storage, Arc::clone(&store.transit) as _, Arc::clone(&clock), traces, &joining);
+    let Some((node, shards)) = opening::until_reached(config.store.wait, &runtime, &mut signals, start)? else {
+        return Ok(());
+    };
+    if resumed.is_none() {
+        moving::take_up(&*store.home)?;
     }
-    drop(home);
+    let mover = Arc::new(LiveMover {
+        config: config.clone(),
+        store: Arc::clone(&store),
+        clock: Arc::clone(&clock),
+        handle: node.handle(),
+        shards,
+        secret,
+        state: Driven::default(),
+    });
 
     let inside = Inside {
         config,
@@ -104,12 +125,21 @@ fn serve(effective: &Effective, force_open: bool, traces: Option<&Traces>) -> Re
         access: Arc::clone(&access),
         secret,
         certificate: certificate.clone(),
-        metrics: Metrics::new(node.handle(), clock, Arc::clone(&store), config.metrics.topics),
-        store: Arc::clone(&store),
+        metrics: Metrics::new(
+            node.handle(),
+            clock,
+            Arc::clone(&store) as _,
+            links.clone().map(links::meter),
+            config.metrics.topics,
+        ),
+        store: Arc::clone(&store) as _,
+        mover: Arc::clone(&mover),
     };
     let doors = OpenDoors::open(bound, inside)?;
-    let moving = live.map(|live| live.start(node.handle(), shards));
-    let mut supervisor = Supervisor { handle: node.handle(), tokens, certificate, doors };
+    if let Some(to) = resumed {
+        mover.go_on(&to);
+    }
+    let mut supervisor = Supervisor::new(node.handle(), tokens, certificate, doors);
     // Opening a store may take long, and a token that is made meanwhile counts from the first request on.
     supervisor.look_at_tokens();
     let (version, addresses) = (env!("CARGO_PKG_VERSION"), supervisor.doors.addresses());
@@ -118,16 +148,18 @@ fn serve(effective: &Effective, force_open: bool, traces: Option<&Traces>) -> Re
         tracing::warn!(warning, "the store promises less than it could");
     }
     banner::show(effective, &supervisor.doors, data.as_deref(), &store.line(), &access);
-    let whereabouts = store.whereabouts();
-    let lived = runtime.block_on(serve_until_stopped(node, supervisor, signals, whereabouts));
-    if let Some(moving) = moving {
-        moving.end();
+    let lived = runtime.block_on(serve_until_stopped(node, supervisor, signals, Arc::clone(&store) as _));
+    if let Some(links) = links {
+        runtime.block_on(links.closed());
     }
+    mover.end();
+    drop(mover);
     lived?;
     runtime.shutdown_timeout(LEFTOVERS);
-    if Arc::strong_count(&store) > 1 {
+    if Arc::strong_count(&store) > 1 || Arc::strong_count(&store.transit) > 1 {
         tracing::warn!("the store is still in use and is left as after a crash; nothing is lost");
     }
+    let whereabouts = store.whereabouts();
     drop(store);
     tracing::info!("stopped: everything confirmed is {whereabouts}");
     Ok(())
@@ -138,7 +170,7 @@ async fn serve_until_stopped(
     node: Node,
     mut supervisor: Supervisor,
     mut signals: Signals,
-    whereabouts: &'static str,
+    store: Arc<dyn OpenStore>,
 ) -> Result<(), Failure> {
     supervisor.doors.serve();
     let reason = supervisor.until_stopped(&mut signals).await;
@@ -152,6 +184,7 @@ async fn serve_until_stopped(
     // Nobody may have to wait for what stopping waits for.
     tokio::spawn(async move {
         let signal = signals.next_stop().await;
+        let whereabouts = store.whereabouts();
         tracing::warn!(signal, "told to stop again: exiting at once; everything confirmed is {whereabouts}");
         std::process::exit(1);
     });
@@ -182,10 +215,11 @@ fn runtime(config: &Config) -> Result<Runtime, Failure> {
     runtime.map_err(|error| Failure::Failed(format!("cannot start the threads for connections: {error}")))
 }
 
-/// The machine's clock, which says in the log when it was set.
-fn clock(config: &Config) -> DoubtingClock {
+/// The clock of the node, which says in the log when it was set: the store's if several nodes may share it, else the
+/// machine's.
+fn clock(config: &Config, storage: &dyn Storage) -> Arc<dyn Clock> {
     let doubt = config.clock.doubt;
-    DoubtingClock::new(doubt.as_duration(), move |step: ClockStep| match step.fate {
+    let tell = move |step: ClockStep| match step.fate {
         StepFate::Followed => {
             tracing::warn!(%step, "the clock was set back; tasks not delivered yet wait until it catches up")
         }
@@ -203,7 +237,11 @@ fn clock(config: &Config) -> DoubtingClock {
         StepFate::Withdrawn => {
             tracing::warn!(%step, "the clock jumped forward and came back: no task fired by it");
         }
-    })
+    };
+    match storage.is_remote() {
+        true => Arc::new(StoreClock::new(doubt.as_duration(), tell)),
+        false => Arc::new(DoubtingClock::new(doubt.as_duration(), tell)),
+    }
 }
 
 /// Everybody on a machine sees its command lines.
@@ -216,24 +254,42 @@ fn warn_of_passwords(effective: &Effective) {
     }
 }
 
+/// How the node joins others on the same store.
+struct Joining {
+    links: Option<Arc<TcpLinks>>,
+    /// Where those reach it.
+    address: Option<String>,
+}
+
 fn start_node(
     config: &Config,
     storage: &dyn Storage,
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     traces: Option<&Traces>,
-) -> Result<(Node, u16), Failure> {
+    joining: &Joining,
+) -> Result<(Node, u16), Unopened> {
     let mut seed = [0; 8];
     getrandom::fill(&mut seed)
         .map_err(|error| Failure::Failed(format!("cannot get random numbers from the system: {error}")))?;
     let mut shard = ShardConfig { create_on_use: config.tasks.create_on_use, ..ShardConfig::default() };
     shard.seed = u64::from_le_bytes(seed);
+    if storage.is_remote() {
+        // The database's clock is known to as much as a beat takes, and no beat that takes longer counts.
+        shard.clock_width = Millis(1_000);
+    }
     shard.limits.body_bytes = config.tasks.max_body.as_usize();
     let shards = match config.node.shards {
         Some(shards) => shards.get(),
-        None => noted_shards(&*store).map_err(Failure::failed)?.unwrap_or(storage.first_shards()),
+        None => known_shards(&*store)?.unwrap_or(storage.first_shards()),
     };
     let mut node = NodeConfig::new(config.node.name.clone()).shards(shards);
+    node.card = Card {
+        url: config.node.advertise.clone(),
+        version: Some(env!("CARGO_PKG_VERSION").to_owned()),
+        since: Some(clock.now()),
+        ..Card::default()
+    };
     node.inbox = config.node.inbox.get();
     node.answers_bytes = config.node.answers.as_usize() as u64;
     // One of the threads may wait for the disk then, but not for a network.
@@ -242,7 +298,15 @@ fn start_node(
         node.archive = Some(Arc::new(Archivist::open(directory, Time::now()).map_err(Failure::Failed)?));
         node.archive_every = config.archive.every.as_duration();
     }
+    // Each takes memory whether somebody looks or not: who wants fewer names told apart wants fewer of these, too.
+    node.series = node.series.min(config.metrics.topics);
     node.tracer = traces.map(Traces::tracer);
+    node.links = joining.links.clone().map(|links| links as _);
+    node.card.link.clone_from(&joining.address);
     node.shard = shard;
-    Ok((Node::start(node, store, clock).map_err(Failure::failed)?, shards))
+    match Node::start(node, store, clock) {
+        Ok(node) => Ok((node, shards)),
+        Err(StartError::Store(error)) => Err(error.into()),
+        Err(error) => Err(Failure::failed(error).into()),
+    }
 }

@@ -24,14 +24,15 @@ impl Storage for Forgetful {
         "memory"
     }
 
-    fn settings(&self) -> &'static [&'static str] {
-        &[]
+    fn knows(&self, _: &str) -> bool {
+        false
     }
 
     fn open(&self, opening: &Opening<'_>) -> Result<Opened, Unopened> {
         let store = MemoryStore::new(Arc::clone(&opening.clock));
         let secret = shared_secret(&store)?;
-        Ok(Opened { store: Arc::new(store), secret, data: None })
+        let store = Arc::new(store);
+        Ok(Opened { face: Arc::clone(&store) as _, store, secret, data: None })
     }
 
     fn is_in(&self, _: &Path) -> bool {

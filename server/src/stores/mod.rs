@@ -1,5 +1,6 @@
-//! Where tasks are kept. A store is a crate of its own and one module here, which brings its settings and the crate
-//! together; the node, the doors and everything else know it by what every store can do.
+//! Where tasks are kept. A store is a crate of its own; one in a database is a line in [`ALL`], and any other a module
+//! here, which brings its settings and the crate together. The node, the doors and everything else know it by what every
+//! store can do.
 //!
 //! ```text
 //! Storage                    ─► Opened               ─► the node, the doors, the metrics
@@ -9,10 +10,7 @@
 mod almanac;
 mod database;
 mod memory;
-mod mysql;
-mod postgres;
 mod print;
-mod redis;
 mod shared_secret;
 
 use std::path::{Path, PathBuf};
@@ -28,11 +26,17 @@ use crate::failure::Failure;
 use crate::metrics::MetricsPage;
 use database::Remote;
 
-pub use shared_secret::SECRET;
+pub use database::roll::{roll, users};
+pub use shared_secret::{SECRET, made_once};
 
 /// All stores, in the order in which they are listed.
-const ALL: [&dyn Storage; 5] =
-    [&almanac::Embedded, &memory::Forgetful, &Remote(postgres::Postgres), &Remote(mysql::Mysql), &Remote(redis::Redis)];
+const ALL: [&dyn Storage; 5] = [
+    &almanac::Embedded,
+    &memory::Forgetful,
+    &Remote::<punctual_postgres::PostgresStore>::KIND,
+    &Remote::<punctual_mysql::MysqlStore>::KIND,
+    &Remote::<punctual_redis::RedisStore>::KIND,
+];
 
 /// The store of this name or URL; or why there is none, and which there are.
 pub fn named(url: &StoreUrl) -> Result<&'static dyn Storage, String> {
@@ -60,8 +64,8 @@ pub trait Storage: Sync {
     /// How to write that setting.
     fn form(&self) -> &'static str;
 
-    /// The other settings of the store that mean something for this one.
-    fn settings(&self) -> &'static [&'static str];
+    /// Whether another setting of the store, by its full name, means something for this one.
+    fn knows(&self, setting: &str) -> bool;
 
     /// Whether it is behind a network, where a call takes time and may fail.
     fn is_remote(&self) -> bool {
@@ -102,7 +106,9 @@ pub struct Opening<'a> {
 
 /// A store that was opened, with what belongs to it.
 pub struct Opened {
-    pub store: Arc<dyn OpenStore>,
+    pub store: Arc<dyn Store>,
+    /// The same, as an operator sees it.
+    pub face: Arc<dyn OpenStore>,
     /// Vouches for leases.
     pub secret: [u8; 32],
     /// The data directory, if it keeps its data there.
@@ -143,8 +149,8 @@ impl Unopened {
     }
 }
 
-/// A store that is open.
-pub trait OpenStore: Store {
+/// A store that is open, as an operator sees it.
+pub trait OpenStore: Send + Sync {
     /// What an operator should see at the start: where it is, and what a confirmation is worth.
     fn line(&self) -> String;
 

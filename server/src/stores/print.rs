@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::{self, BufWriter, Write};
 
 use punctual_core::Timestamp;
-use punctual_core::store::{ShardId, Table};
+use punctual_core::store::{Row, ShardId, Table};
 use punctual_wire::Time;
 use serde_json::{Value, json};
 
@@ -64,6 +64,20 @@ impl fmt::Display for ShownRow<'_> {
             Some(body) => write!(f, "  state {} body {}", bytes(self.state), bytes(body)),
             None => write!(f, "  state {}, body LOST", bytes(self.state)),
         }
+    }
+}
+
+/// A row of an open store as it is listed.
+pub fn shown_row(shard: ShardId, row: &Row) -> ShownRow<'_> {
+    ShownRow {
+        table: row.table,
+        shard,
+        key: [row.key.topic(), row.key.id(), row.key.queue()],
+        at: row.at,
+        seq: row.seq,
+        group: row.group.as_deref(),
+        state: row.state.len(),
+        body: Some(row.body.len()),
     }
 }
 

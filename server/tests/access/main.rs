@@ -2,10 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
 
+mod acts;
 mod roles;
 mod scope;
 #[path = "../stage/mod.rs"]
 mod stage;
+mod unseen;
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
@@ -14,12 +16,12 @@ use std::time::Duration;
 
 use punctual_wire::Time;
 use serde_json::{Value, json};
-use stage::{Server, eventually, punctual, run};
+use stage::{Server, beside, eventually, punctual, run};
 
 /// Makes a token for a server that may be running or not.
 fn token(server: &Server, name: &str, roles: &[&str], topics: &[&str]) -> String {
-    let mut command = punctual();
-    command.args(["token", "create", "--name", name]).arg("--data").arg(server.data());
+    let mut command = beside(server);
+    command.args(["token", "create", "--name", name]);
     roles.iter().for_each(|role| _ = command.args(["--role", role]));
     topics.iter().for_each(|topic| _ = command.args(["--topic", topic]));
     let ended = run(&mut command);
@@ -152,7 +154,7 @@ fn a_revoked_token_is_out_and_a_new_one_is_in_without_a_restart() {
     server.start_again();
     assert_eq!(ask(&mut server, &first, "GET", "/v1/topics", None).0, 200);
     let second = token(&server, "second", &["admin"], &["*"]);
-    let revoked = run(punctual().args(["token", "revoke", "first"]).arg("--data").arg(server.data()));
+    let revoked = run(beside(&server).args(["token", "revoke", "first"]));
     assert_eq!(revoked.code, Some(0), "{}", revoked.stderr);
     server.signal("HUP");
     eventually("the first is out", || {
@@ -198,7 +200,7 @@ fn a_file_of_tokens_that_was_named_must_be_there() {
     server.token = Some(made.stdout.trim().to_owned());
     server.get("/v1/topics").expect(200);
     fs::remove_dir_all(server.directory().join("etc")).unwrap();
-    server.wait_for("the token file is gone");
+    server.wait_for("the tokens are gone");
     server.get("/v1/topics").expect(200);
     server.token = None;
     server.get("/v1/topics").expect(401);

@@ -41,6 +41,10 @@ fn body(request: &str) -> Option<Value> {
         "PUT /v1/topics/{topic}" | "PUT /v1/queues/{queue}" => json!({}),
         "PATCH /v1/topics/{topic}" | "PATCH /v1/queues/{queue}" => json!({}),
         "POST /v1/dead/replay" | "POST /v1/dead/purge" | "POST /v1/history/replay" => json!({ "topic": "t" }),
+        "POST /v1/sweeps" => json!({ "select": { "topic": "t" }, "do": "cancel", "dry_run": true }),
+        // Nothing is moved there.
+        "POST /v1/store/move" => json!({ "to": "memory" }),
+        "PUT /v1/shards/{shard}/pin" => json!({ "node": "node-1" }),
         _ => return None,
     })
 }
@@ -49,11 +53,11 @@ fn body(request: &str) -> Option<Value> {
 fn status(server: &Server, request: &str) -> u16 {
     let (method, path) = request.split_once(' ').unwrap();
     let path = path.replace("{number}", "1");
-    let path: String =
-        path.split('/').map(|part| if part.starts_with('{') { "t" } else { part }).collect::<Vec<_>>().join("/");
+    let path: String = path.split('/').map(filled).collect::<Vec<_>>().join("/");
+    let path = if request == "GET /v1/find" { path + "?q=t" } else { path };
     let mut connection = server.connect();
     connection.send(method, &path, body(request).as_ref());
-    if request == "GET /v1/events" {
+    if matches!(request, "GET /v1/events" | "GET /v1/pulse") {
         return connection.receive_head().unwrap().0;
     }
     let answer = connection.receive();
@@ -62,6 +66,15 @@ fn status(server: &Server, request: &str) -> u16 {
             answer.json()["results"][0]["problem"]["status"].as_u64().map_or(200, |status| status as u16)
         }
         _ => answer.status,
+    }
+}
+
+/// A part of a path, with something in it for what is left open.
+fn filled(part: &str) -> &str {
+    match part {
+        "{shard}" => "0",
+        part if part.starts_with('{') => "t",
+        part => part,
     }
 }
 

@@ -104,6 +104,55 @@ fn numbers_are_of_what_the_token_is_for() {
 }
 
 #[test]
+fn what_is_found_and_counted_is_of_what_the_token_is_for() {
+    let Shared { server, .. } = &Shared::start(&["view", "consume"]);
+    assert_eq!(all(server.get("/v1/find?q=waits"), "hits", "topic"), ["own-a", "own-b"]);
+    assert_eq!(server.get("/v1/find?q=other/waits").expect(200).json()["hits"], json!([]));
+    assert_eq!(server.get("/v1/find?q=other").expect(200).json()["hits"], json!([]), "nor its name");
+    assert_eq!(server.get("/v1/find?q=shared").expect(200).json()["hits"], json!([{ "kind": "key", "key": "shared" }]));
+    assert_eq!(all(server.get("/v1/dead/groups?by=topic"), "groups", "topic"), ["own-a", "own-b"]);
+    assert_eq!(all(server.get("/v1/forecast?top=5"), "topics", "topic"), ["own-a", "own-b"]);
+    for path in ["/v1/dead/groups?topic=other", "/v1/forecast?topic=other", "/v1/consumers?queue=other"] {
+        server.get(path).expect(403);
+    }
+    for path in ["/v1/series?topic=other", "/v1/series?queue=other", "/v1/series", "/v1/pulse?topics=own-a+other"] {
+        server.get(path).expect(403);
+    }
+    assert_ne!(server.get("/v1/series?topic=own-a").expect(200).json()["slots"], 0);
+}
+
+#[test]
+fn the_pulse_is_of_what_the_token_is_for() {
+    let Shared { server, .. } = &Shared::start(&["view"]);
+    let mut follower = server.connect();
+    follower.send("GET", "/v1/pulse?topics=own-a&queues=own-b", None);
+    assert_eq!(follower.receive_head().unwrap().0, 200);
+    let text = String::from_utf8(follower.receive_chunk().unwrap().unwrap()).unwrap();
+    let pulse: Value = serde_json::from_str(text.trim().strip_prefix("event: pulse\ndata: ").unwrap()).unwrap();
+    assert_eq!((&pulse["topics"]["own-a"]["waiting"], &pulse["queues"]["own-b"]["dead"]), (&json!(1), &json!(1)));
+    for whole in ["happened", "refused", "total", "lateness_micros"] {
+        assert_eq!(pulse[whole], Value::Null, "{whole} is of the whole server");
+    }
+}
+
+#[test]
+fn a_token_sees_who_waits_for_its_queues_and_for_which_of_them() {
+    let mut shared = Shared::start(&["view"]);
+    let admin = shared.admin.clone();
+    let wait = |queues: Value| {
+        let mut connection = crate::stage::Connection::open(shared.server.address(), Some(admin.clone()));
+        let asked = json!({ "queues": queues, "wait": "30s", "consumer": "worker" });
+        connection.send("POST", "/v1/reserve", Some(&asked));
+        connection
+    };
+    let _waiting = [wait(json!(["own-c", "other-c"])), wait(json!(["other-c"]))];
+    let count = |server: &Server| server.get("/v1/consumers").expect(200).json()["count"].clone();
+    eventually("both wait", || shared.as_admin(|server| count(server)) == 2);
+    let seen = shared.server.get("/v1/consumers").expect(200).json();
+    assert_eq!((&seen["count"], &seen["consumers"][0]["queues"]), (&json!(1), &json!(["own-c"])));
+}
+
+#[test]
 fn a_sweep_changes_what_the_token_is_for() {
     let mut shared = Shared::start(&["operate"]);
     let server = &shared.server;
@@ -184,7 +233,10 @@ fn events_are_of_what_the_token_is_for_and_end_with_it() {
     });
     let mut waiting = shared.server.connect();
     waiting.send("POST", "/v1/reserve", Some(&json!({ "queues": ["own-a"], "wait": "5m" })));
-    let first = String::from_utf8(events.receive_chunk().unwrap().unwrap()).unwrap();
+    let mut first = String::new();
+    while !first.contains("\"topic\"") {
+        first += &String::from_utf8(events.receive_chunk().unwrap().unwrap()).unwrap();
+    }
     assert!(first.contains("\"topic\":\"own-a\"") && !first.contains("other"), "{first}");
     eventually("it waits", || shared.as_admin(|server| server.get("/v1/stats").json()["waiting_consumers"] == 1));
 
@@ -212,4 +264,28 @@ fn events_that_needed_no_token_end_when_one_is_made() {
     server.signal("HUP");
     while events.receive_chunk().unwrap().is_some() {}
     server.get("/v1/topics").expect(200);
+}
+
+#[test]
+fn a_sweep_keeps_to_what_the_token_is_for_and_is_seen_by_who_may_see_its_tasks() {
+    let mut shared = Shared::start(&["operate"]);
+    let all_of_key = json!({ "select": { "key": "shared" }, "do": "cancel" });
+    let begun = shared.server.post("/v1/sweeps", &all_of_key).expect(202).json();
+    let path = format!("/v1/sweeps/{}", begun["id"].as_str().unwrap());
+    eventually("it is done", || shared.server.get(&path).expect(200).json()["state"] == "done");
+    let done = shared.server.get(&path).expect(200).json();
+    assert_eq!((&done["changed"], &done["who"]), (&json!(2), &json!("bound")));
+    let theirs = shared.as_admin(|server| {
+        assert_eq!(server.get("/v1/tasks/other/waits").expect(200).json()["standing"]["state"], "scheduled");
+        let of_other = json!({ "select": { "topic": "other" }, "do": "move", "by": "1s" });
+        server.post("/v1/sweeps", &of_other).expect(202).json()["id"].as_str().unwrap().to_owned()
+    });
+    let of_other = json!({ "select": { "topic": "other" }, "do": "cancel", "dry_run": true });
+    shared.server.post("/v1/sweeps", &of_other).expect(403);
+    shared.server.get(&format!("/v1/sweeps/{theirs}")).expect(404);
+    for verb in ["stop", "undo"] {
+        shared.server.connect().request("POST", &format!("/v1/sweeps/{theirs}/{verb}"), None).expect(404);
+    }
+    assert_eq!(all(shared.server.get("/v1/sweeps"), "sweeps", "id"), [begun["id"].as_str().unwrap()]);
+    assert_eq!(shared.as_admin(|server| all(server.get("/v1/sweeps"), "sweeps", "id").len()), 2);
 }

@@ -1,6 +1,5 @@
 //! A client that says a command and hears its answer as text.
 
-use crate::peer::door;
 use crate::stage::Server;
 use crate::wire::{Manner, Wire};
 
@@ -8,7 +7,7 @@ pub struct Client(Wire);
 
 impl Client {
     pub fn of(server: &Server) -> Client {
-        Client(Wire::open(&door(server)))
+        Client(Wire::open(&server.beanstalk_address()))
     }
 
     /// Says a command; its answer without the end of its last line.

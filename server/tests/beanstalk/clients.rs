@@ -46,7 +46,7 @@ fn succeed(command: &mut Command, advice: &str) {
 /// Runs a script of `clients/` with the door's host and port.
 fn script(command: &mut Command, name: &str) {
     let server = peer::punctual();
-    let door = peer::door(&server);
+    let door = server.beanstalk_address();
     let (host, port) = door.rsplit_once(':').unwrap();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/beanstalk/clients").join(name);
     succeed(command.arg(script).args([host, port]), "the client was not served as it expects");

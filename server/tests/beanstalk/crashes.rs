@@ -3,11 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
 
 use crate::client::Client;
 use crate::peer;
-use crate::stage::{Server, eventually};
+use crate::stage::eventually;
 
 /// What a client knows of a job, by what it was told.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -19,11 +18,13 @@ enum Known {
 }
 
 /// Puts, reserves, buries, releases and deletes until the server is gone; notes what it was told.
-fn work(server: &Server, number: usize, notes: &Mutex<BTreeMap<u64, Known>>) {
-    let mut client = Client::of(server);
-    let tube = format!("t{number}");
-    client.say(&format!("use {tube}"));
-    client.say(&format!("watch {tube}"));
+fn work(mut client: Client, number: usize, notes: &Mutex<BTreeMap<u64, Known>>) {
+    for command in ["use", "watch"] {
+        client.send(&format!("{command} t{number}"));
+        if client.try_hear().is_err() {
+            return;
+        }
+    }
     let mut tell = |id: Option<u64>, command: &str, known: Known| -> Option<String> {
         client.send(command);
         let answer = client.try_hear().ok();
@@ -55,11 +56,12 @@ fn what_was_confirmed_before_kill_9_is_there_afterwards() {
     for _ in 0..5 {
         thread::scope(|scope| {
             for number in 0..6 {
-                let (server, notes) = (&server, &notes);
-                scope.spawn(move || work(server, number, notes));
+                let (client, notes) = (Client::of(&server), &notes);
+                scope.spawn(move || work(client, number, notes));
             }
-            thread::sleep(Duration::from_millis(300));
-            // The others still hold the server, so it is only told to go.
+            let before = notes.lock().unwrap().len();
+            eventually("they are at work", || notes.lock().unwrap().len() >= before + 30);
+            // They end when they see that it has gone.
             server.signal("KILL");
         });
         server.kill();
@@ -97,7 +99,7 @@ fn a_job_that_was_reserved_when_the_server_was_killed_is_ready_when_it_is_back()
         again.insert(reserved.split(' ').nth(1).unwrap_or_default().parse().unwrap_or_default());
     }
     assert_eq!(again, ids);
-    assert!(server.output().contains("ready again"), "{}", server.output());
+    server.says("ready again");
 }
 
 #[test]

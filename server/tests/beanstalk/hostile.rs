@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::client::Client;
-use crate::peer::{self, door};
+use crate::peer;
 use crate::stage::{Server, eventually};
 
 /// How much memory the server holds, in KiB.
@@ -17,7 +17,7 @@ fn memory(server: &Server) -> u64 {
 }
 
 fn raw(server: &Server) -> TcpStream {
-    let stream = TcpStream::connect(door(server)).unwrap();
+    let stream = TcpStream::connect(server.beanstalk_address()).unwrap();
     stream.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
     stream
 }

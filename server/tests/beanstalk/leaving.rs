@@ -5,7 +5,7 @@ use std::net::{Shutdown, TcpStream};
 use std::thread;
 
 use crate::client::Client;
-use crate::peer::{self, door};
+use crate::peer;
 use crate::stage::eventually;
 
 #[test]
@@ -44,7 +44,7 @@ fn who_left_while_waiting_is_given_nothing() {
 #[test]
 fn many_who_say_something_and_leave_do_not_wait_for_each_other() {
     let server = peer::punctual();
-    let address = door(&server);
+    let address = server.beanstalk_address();
     let said = b"put 0 0 10 1\r\nx\r\nreserve-with-timeout 0\r\nstats-tube default\r\n";
     thread::scope(|scope| {
         for _ in 0..40 {
@@ -67,7 +67,7 @@ fn who_leaves_and_does_not_read_holds_up_nobody_for_long() {
     let server = peer::punctual();
     let mut client = Client::of(&server);
     let id = client.put(0, 100, &"x".repeat(1_000_000));
-    let mut deaf = TcpStream::connect(door(&server)).unwrap();
+    let mut deaf = TcpStream::connect(server.beanstalk_address()).unwrap();
     deaf.write_all(format!("peek {id}\r\n").repeat(50).as_bytes()).unwrap();
     deaf.shutdown(Shutdown::Write).unwrap();
     eventually("it is let in", || client.line("stats", "current-connections") == "2");

@@ -6,8 +6,8 @@ use std::net::TcpStream;
 use serde_json::json;
 
 use crate::client::Client;
-use crate::peer::{self, door};
-use crate::stage::{self, Server, eventually, punctual, run};
+use crate::peer;
+use crate::stage::{self, Server, beside, eventually, punctual, run};
 
 /// The only task of a topic that waits or is held.
 fn task(server: &Server, topic: &str) -> serde_json::Value {
@@ -184,7 +184,7 @@ fn an_address_that_others_reach_or_tokens_need_a_second_word() {
     assert_eq!(refused.code, Some(2), "{refused:?}");
     assert!(refused.stderr.contains("--beanstalk-open"), "{refused:?}");
     let opened = Server::start_with(&["--beanstalk-listen", "0.0.0.0:0", "--beanstalk-open"]);
-    assert!(door(&opened).starts_with("0.0.0.0:"));
+    assert!(opened.beanstalk_address().starts_with("0.0.0.0:"));
 }
 
 #[test]
@@ -199,11 +199,11 @@ fn the_door_closes_when_tokens_are_made_unless_it_is_open_to_all() {
         waiting.say("watch empty");
         waiting.send("reserve");
         let make = ["token", "create", "--name", "admin", "--role", "admin"];
-        let made = run(punctual().args(make).arg("--data").arg(server.data()));
+        let made = run(beside(&server).args(make));
         assert_eq!(made.code, Some(0), "{made:?}");
         server.token = Some(made.stdout.trim().to_owned());
         server.signal("HUP");
-        server.wait_for("token file reloaded");
+        server.wait_for("tokens reloaded");
         if is_open_to_all {
             assert_eq!(holding.say("use other"), "USING other");
             continue;
@@ -212,7 +212,7 @@ fn the_door_closes_when_tokens_are_made_unless_it_is_open_to_all() {
         assert_eq!(waiting.try_hear(), Err("<closed>".into()), "it is hung up on");
         holding.send("use other");
         assert_eq!(holding.try_hear(), Err("<closed>".into()));
-        eventually("nobody is let in", || TcpStream::connect(door(&server)).is_err());
+        eventually("nobody is let in", || TcpStream::connect(server.beanstalk_address()).is_err());
         eventually("what was held is ready again", || task(&server, "default")["standing"]["state"] == "ready");
         assert!(server.stop().success());
     }
@@ -225,7 +225,7 @@ fn a_connection_that_leaves_answers_unread_does_nothing_after_the_door_closed() 
     // More answers than fit between the two, and puts that come behind them.
     let asked = [format!("peek {id}\r\n").repeat(100), "put 0 0 600 4\r\nlate\r\n".repeat(500)].concat();
     let unread = |reserve: &str| {
-        let mut stream = TcpStream::connect(door(&server)).unwrap();
+        let mut stream = TcpStream::connect(server.beanstalk_address()).unwrap();
         stream.set_read_timeout(Some(stage::PATIENCE)).unwrap();
         stream.write_all(format!("{reserve}use unheard\r\n{asked}").as_bytes()).unwrap();
         stream
@@ -233,7 +233,7 @@ fn a_connection_that_leaves_answers_unread_does_nothing_after_the_door_closed() 
     let unread = ["reserve\r\n", "", ""].map(unread);
     eventually("it is held", || task(&server, "default")["standing"]["state"] == "leased");
     let make = ["token", "create", "--name", "admin", "--role", "admin"];
-    let made = run(punctual().args(make).arg("--data").arg(server.data()));
+    let made = run(beside(&server).args(make));
     server.token = Some(made.stdout.trim().to_owned());
     server.signal("HUP");
     server.wait_for("its door is closed");

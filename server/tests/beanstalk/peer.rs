@@ -1,14 +1,13 @@
 //! The two that are compared: the real beanstalkd, and Punctual with its beanstalk door open.
 
-use std::net::{TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
+use punctual_engines::free_port;
 use tempfile::TempDir;
 
-use crate::stage::{self, Server};
-use crate::wire::Wire;
+use crate::stage::{self, ONE_SHARD, Server};
+use crate::wire::{Manner, Wire};
 
 /// A server that speaks the protocol.
 pub trait Peer {
@@ -37,21 +36,14 @@ impl Beanstalkd {
         Beanstalkd { directory, is_durable, child, port }
     }
 
+    /// How it has ended, if it has by itself.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().unwrap()
+    }
+
     fn end(&mut self, signal: &str) {
         send(signal, self.child.id());
         self.child.wait().unwrap();
-    }
-}
-
-/// A port that nobody listens on, and that the system gives to nobody who asks for any: those lie above.
-fn free_port() -> u16 {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    loop {
-        let number = std::process::id().wrapping_mul(100) + NEXT.fetch_add(1, Ordering::Relaxed);
-        let port = 12_000 + (number % 20_000) as u16;
-        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
-            return port;
-        }
     }
 }
 
@@ -73,12 +65,20 @@ fn spawn(directory: &TempDir, is_durable: bool) -> (Child, u16) {
         let mut has_ended = false;
         stage::eventually("beanstalkd listens", || {
             has_ended = child.try_wait().unwrap().is_some();
-            has_ended || TcpStream::connect(("127.0.0.1", port)).is_ok()
+            has_ended || is_beanstalkd(port)
         });
         if !has_ended {
             return (child, port);
         }
     }
+}
+
+/// Whether it is beanstalkd that listens, and not somebody who was quicker. When this says so, it has seen the end of the
+/// connection: nothing of that is left for the next one. It does not count this command.
+fn is_beanstalkd(port: u16) -> bool {
+    let Ok(mut wire) = Wire::try_open(&format!("127.0.0.1:{port}")) else { return false };
+    wire.send(b"quit\r\n", Manner::Plain);
+    wire.answer() == Err(b"<closed>".to_vec())
 }
 
 fn send(signal: &str, pid: u32) {
@@ -122,28 +122,16 @@ pub fn punctual() -> Server {
     punctual_with(&[])
 }
 
-/// The same with further arguments.
+/// The same with further arguments. It has one shard, since beanstalkd has one order.
 pub fn punctual_with(args: &[&str]) -> Server {
-    let server = Server::start_with(&[&["--beanstalk-listen", "127.0.0.1:0"], args].concat());
-    drop(Wire::open(&door(&server)));
+    let server = Server::start_with(&[&["--beanstalk-listen", "127.0.0.1:0"], ONE_SHARD, args].concat());
+    drop(Wire::open(&server.beanstalk_address()));
     server
-}
-
-/// Where the door is, in the server's present life.
-pub fn door(server: &Server) -> String {
-    let mut found = None;
-    stage::eventually("the beanstalk door is open", || {
-        let output = server.output();
-        let present = output.rsplit("listening on http://").next().unwrap_or_default();
-        found = present.lines().find_map(|line| line.strip_prefix("listening on beanstalk://").map(str::to_owned));
-        found.is_some()
-    });
-    found.unwrap()
 }
 
 impl Peer for Server {
     fn address(&self) -> String {
-        door(self)
+        self.beanstalk_address()
     }
 
     fn drain(&self) {

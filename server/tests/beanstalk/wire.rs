@@ -1,6 +1,6 @@
 //! One connection as a client has it. How many bytes an answer has is read from the answer: nothing here sleeps.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
@@ -34,9 +34,14 @@ impl Drop for Wire {
 
 impl Wire {
     pub fn open(address: &str) -> Wire {
-        let stream = TcpStream::connect(address).unwrap();
-        stream.set_nodelay(true).unwrap();
-        Wire { stream, unread: Vec::new() }
+        Wire::try_open(address).unwrap()
+    }
+
+    /// Connects, if somebody listens.
+    pub fn try_open(address: &str) -> io::Result<Wire> {
+        let stream = TcpStream::connect(address)?;
+        stream.set_nodelay(true)?;
+        Ok(Wire { stream, unread: Vec::new() })
     }
 
     /// A server that has closed the connection is not listening, which the answers show.

@@ -2,9 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
 
+mod alone;
+#[path = "../crowd/mod.rs"]
+mod crowd;
 mod engine;
+mod faults;
 #[path = "../stage/mod.rs"]
 mod stage;
+mod tokens;
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -43,13 +48,13 @@ fn ids(reserved: &Value) -> Vec<&str> {
 fn outlives_a_kill<E: Engine>() {
     let engine = E::start();
     let mut server = started(&engine);
-    assert!(server.output().contains(E::PRODUCT), "it says where tasks are: {}", server.output());
+    server.says(E::PRODUCT);
     assert_eq!(schedule(&server, "1"), 201);
     let taken = reserve(&server, "5s");
     assert_eq!(ids(&taken), ["1"]);
     assert_eq!(schedule(&server, "2"), 201);
     server.crash();
-    assert!(server.output().contains("waiting for the end of this server's former life"), "{}", server.output());
+    server.says("waiting for the end of this server's former life");
     let done = json!({ "actions": [{ "do": "acknowledge", "lease": taken["deliveries"][0]["lease"] }] });
     assert_eq!(server.post("/v1/leases", &done).expect(200).json()["results"][0]["outcome"], "acknowledged");
     assert_eq!(ids(&reserve(&server, "5s")), ["2"]);
@@ -108,18 +113,25 @@ fn does_not_hang_with_the_database<E: Engine>() {
     assert_eq!(ids(&taken).len(), 1, "{taken}");
 }
 
-/// Two servers do not share a store, whatever they are called.
-fn has_one_server<E: Engine>() {
+/// A second server of the same name is refused; one of another name gets its part, and gives it back when it stops.
+fn welcomes_servers_of_other_names<E: Engine>() {
     let engine = E::start();
     let server = started(&engine);
-    for (name, told) in
-        [("node-1", "another server works on this store under the name node-1"), ("other", "is owned by node node-1")]
-    {
-        let second = run(&mut prepared(&engine, &["--node-name", name]).command());
-        assert!(second.code == Some(1) && second.stderr.contains(told), "{second:?}");
-    }
-    server.get("/readyz").expect(200);
-    assert_eq!(schedule(&server, "1"), 201);
+    let second = run(&mut prepared(&engine, &["--node-name", "node-1"]).command());
+    let told = "another server works on this store under the name node-1";
+    assert!(second.code == Some(1) && second.stderr.contains(told), "{second:?}");
+    let mut other = prepared(&engine, &["--node-name", "other"]);
+    other.start_again();
+    let parts = || {
+        let nodes = server.get("/v1/nodes").expect(200).json()["nodes"].clone();
+        let parts = nodes.as_array().unwrap().iter().map(|node| node["shards"].as_u64().unwrap());
+        parts.collect::<Vec<_>>()
+    };
+    eventually("both have half", || parts() == [8, 8]);
+    assert_eq!((schedule(&server, "1"), schedule(&other, "2")), (201, 201));
+    assert!(other.stop().success());
+    eventually("one has all again", || parts() == [16]);
+    assert_eq!(schedule(&server, "3"), 201);
 }
 
 /// A server that is started before its database waits for it, and not for ever.
@@ -164,9 +176,51 @@ fn can_be_looked_into<E: Engine>() {
     assert_eq!(shown.stdout.matches("orders/").count(), 2, "{shown:?}");
     let shown: Value = serde_json::from_str(&store(&["show", "--json"]).stdout).unwrap();
     let waiting: i64 = shown["shards"].as_array().unwrap().iter().map(|shard| shard["waiting"].as_i64().unwrap()).sum();
-    assert_eq!((shown["shards"].as_array().unwrap().len(), waiting), (4, 3), "{shown}");
+    assert_eq!((shown["shards"].as_array().unwrap().len(), waiting), (16, 3), "{shown}");
+    let live: i64 =
+        shown["shards"].as_array().unwrap().iter().map(|shard| shard["rows"]["live"].as_i64().unwrap()).sum();
+    let is_told = |shard: &Value| shard["serial"].is_u64() && shard["fence"].is_u64();
+    assert!(live == 3 && shown["shards"].as_array().unwrap().iter().all(is_told), "{shown}");
+    assert!(shown["parts"][0]["bytes"].as_u64().unwrap() > 0, "{shown}");
     let backup = run(punctual().arg("backup").arg("/tmp/nowhere").env("PUNCTUAL_STORE", engine.url()));
     assert!(backup.code == Some(2) && backup.stderr.contains("back them up"), "{backup:?}");
+}
+
+/// A check sees what is missing and what cannot be read, also while a server is at work.
+fn is_checked_in_use<E: Engine>() {
+    let engine = E::start();
+    let store = |arguments: &[&str]| run(punctual().arg("store").args(arguments).env("PUNCTUAL_STORE", engine.url()));
+    let server = started(&engine);
+    for id in ["1", "2", "3", "4", "5"] {
+        assert_eq!(schedule(&server, id), 201);
+    }
+    let clean = store(&["check"]);
+    assert!(clean.code == Some(0) && clean.stdout.contains("in use by node-1"), "{clean:?}");
+    engine.steal();
+    let counted = store(&["check"]);
+    assert!(counted.code == Some(1) && counted.stdout.contains("Waiting of orders is "), "{counted:?}");
+    engine.spoil();
+    let unreadable = store(&["check"]);
+    assert!(unreadable.code == Some(1) && unreadable.stdout.contains("orders/"), "{unreadable:?}");
+    let told = ["cannot be read back", "newer version"].iter().any(|why| unreadable.stdout.contains(why));
+    assert!(told, "{unreadable:?}");
+}
+
+/// A database that stops answering while the server is on its way onto the roll is waited for.
+fn is_waited_for_until_the_server_has_started<E: Engine>() {
+    let engine = E::start();
+    let mut server = started(&engine);
+    assert_eq!(schedule(&server, "1"), 201);
+    server.kill();
+    server.spawn();
+    server.wait_for("waiting for the end of this server's former life");
+    engine.pause();
+    // Longer than a beat may take.
+    thread::sleep(Duration::from_millis(1_500));
+    engine.go_on();
+    server.wait_for("the store cannot be reached yet");
+    eventually("it has started", || server.output().matches("listening on http://").count() == 2);
+    assert!(server.is_running());
 }
 
 macro_rules! facts {
@@ -187,16 +241,24 @@ macro_rules! facts {
                 super::does_not_hang_with_the_database::<$engine>();
             }
             #[test]
-            fn has_one_server() {
-                super::has_one_server::<$engine>();
+            fn welcomes_servers_of_other_names() {
+                super::welcomes_servers_of_other_names::<$engine>();
             }
             #[test]
             fn waits_for_the_database() {
                 super::waits_for_the_database::<$engine>();
             }
             #[test]
+            fn is_waited_for_until_the_server_has_started() {
+                super::is_waited_for_until_the_server_has_started::<$engine>();
+            }
+            #[test]
             fn can_be_looked_into() {
                 super::can_be_looked_into::<$engine>();
+            }
+            #[test]
+            fn is_checked_in_use() {
+                super::is_checked_in_use::<$engine>();
             }
         }
     )*};
@@ -243,12 +305,12 @@ fn a_url_that_cannot_be_right_is_refused_at_once() {
 #[test]
 fn a_store_in_memory_leaves_nothing_behind_and_says_so() {
     let mut server = Server::start_with(&["--store", "memory"]);
-    assert!(server.output().contains("all of them are forgotten"), "{}", server.output());
+    server.says("all of them are forgotten");
     assert_eq!(schedule(&server, "1"), 201);
     assert_eq!(ids(&reserve(&server, "5s")), ["1"]);
     assert!(!server.data().exists());
     assert!(server.stop().success());
-    assert!(server.output().contains("stopped: everything confirmed is forgotten"), "{}", server.output());
+    server.says("stopped: everything confirmed is forgotten");
     server.start_again();
     server.get("/v1/tasks/orders/1").expect(404);
 }

@@ -1,6 +1,6 @@
 //! Plain HTTP/1.1 over a socket: enough to talk to the server without the code that is tested.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
@@ -53,10 +53,15 @@ pub struct Connection {
 impl Connection {
     /// Connects.
     pub fn open(address: &str, token: Option<String>) -> Connection {
-        let stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
-        stream.set_nodelay(true).unwrap();
-        Connection { stream: BufReader::new(stream), host: address.to_owned(), token }
+        Connection::try_open(address, token).unwrap()
+    }
+
+    /// Connects, if somebody listens.
+    pub fn try_open(address: &str, token: Option<String>) -> io::Result<Connection> {
+        let stream = TcpStream::connect(address)?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
+        stream.set_nodelay(true)?;
+        Ok(Connection { stream: BufReader::new(stream), host: address.to_owned(), token })
     }
 
     /// Sends a request and reads the answer.
@@ -67,6 +72,11 @@ impl Connection {
 
     /// Sends a request.
     pub fn send(&mut self, method: &str, path: &str, body: Option<&Value>) {
+        self.try_send(method, path, body).unwrap();
+    }
+
+    /// Sends a request, if the connection holds.
+    pub fn try_send(&mut self, method: &str, path: &str, body: Option<&Value>) -> io::Result<()> {
         let mut head = format!("{method} {path} HTTP/1.1\r\nhost: {}\r\n", self.host);
         if let Some(token) = &self.token {
             head += &format!("authorization: Bearer {token}\r\n");
@@ -76,7 +86,7 @@ impl Connection {
             head += &format!("content-type: application/json\r\ncontent-length: {}\r\n", body.len());
         }
         let request = [head.as_bytes(), b"\r\n", body.as_deref().unwrap_or_default()].concat();
-        self.send_raw(&request);
+        self.stream.get_mut().write_all(&request)
     }
 
     /// Sends bytes as they are.
@@ -90,7 +100,7 @@ impl Connection {
     }
 
     /// Reads an answer, if the connection holds.
-    pub fn try_receive(&mut self) -> std::io::Result<Answer> {
+    pub fn try_receive(&mut self) -> io::Result<Answer> {
         let (status, headers) = self.receive_head()?;
         let header = |name: &str| headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
         let mut body = Vec::new();
@@ -106,10 +116,10 @@ impl Connection {
     }
 
     /// Reads the head of an answer; what comes after it is read by [`receive_chunk`](Connection::receive_chunk).
-    pub fn receive_head(&mut self) -> std::io::Result<(u16, Vec<(String, String)>)> {
+    pub fn receive_head(&mut self) -> io::Result<(u16, Vec<(String, String)>)> {
         let first = self.line()?;
         let status = first.split(' ').nth(1).and_then(|status| status.parse().ok());
-        let status = status.ok_or_else(|| std::io::Error::other(format!("not an answer: {first:?}")))?;
+        let status = status.ok_or_else(|| io::Error::other(format!("not an answer: {first:?}")))?;
         let mut headers = Vec::new();
         loop {
             let line = self.line()?;
@@ -120,19 +130,19 @@ impl Connection {
     }
 
     /// Reads a chunk of a long answer; `None` at its end.
-    pub fn receive_chunk(&mut self) -> std::io::Result<Option<Vec<u8>>> {
+    pub fn receive_chunk(&mut self) -> io::Result<Option<Vec<u8>>> {
         let line = self.line()?;
-        let length = usize::from_str_radix(&line, 16).map_err(std::io::Error::other)?;
+        let length = usize::from_str_radix(&line, 16).map_err(io::Error::other)?;
         let mut chunk = vec![0; length];
         self.stream.read_exact(&mut chunk)?;
         self.line()?;
         Ok((length > 0).then_some(chunk))
     }
 
-    fn line(&mut self) -> std::io::Result<String> {
+    fn line(&mut self) -> io::Result<String> {
         let mut line = String::new();
         if self.stream.read_line(&mut line)? == 0 {
-            return Err(std::io::ErrorKind::UnexpectedEof.into());
+            return Err(io::ErrorKind::UnexpectedEof.into());
         }
         Ok(line.trim_end().to_owned())
     }

@@ -16,12 +16,13 @@
 
 mod http;
 mod store;
+pub mod sweeps;
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -35,9 +36,19 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 /// The flags of a server that keeps its tasks in the almanac whichever store the others use, for tests of its files.
 pub const ALMANAC: &[&str] = &["--store", "almanac"];
 
-/// The binary, in an environment without any of our variables.
+/// The flags of a server with one shard: within one, a queue has one order, and all that is ready fits into one answer.
+pub const ONE_SHARD: &[&str] = &["--node-shards", "1"];
+
+/// The binary, in an environment without any of our variables: the one that was built for the test, unless
+/// `PUNCTUAL_TEST_BINARY` names another one.
 pub fn punctual() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_punctual"));
+    let named = std::env::var_os("PUNCTUAL_TEST_BINARY");
+    undisturbed(named.unwrap_or_else(|| env!("CARGO_BIN_EXE_punctual").into()).as_ref())
+}
+
+/// A program in an environment without any of our variables.
+fn undisturbed(program: &Path) -> Command {
+    let mut command = Command::new(program);
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("PUNCTUAL_") {
             command.env_remove(name);
@@ -61,6 +72,31 @@ pub fn run(command: &mut Command) -> Ended {
     Ended { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
 }
 
+/// A command that asks this server, in its directory.
+pub fn command(server: &Server) -> Command {
+    let mut command = punctual();
+    command.args(["--url", &format!("http://{}", server.address())]).current_dir(server.directory());
+    command
+}
+
+/// A command that works on what this server works on, beside it: on its data, and on its store.
+pub fn beside(server: &Server) -> Command {
+    let mut command = punctual();
+    for pair in server.store.chunks(2) {
+        command.env(format!("PUNCTUAL_{}", pair[0][2..].replace('-', "_").to_uppercase()), &pair[1]);
+    }
+    command.env("PUNCTUAL_DATA", server.data()).current_dir(server.directory());
+    command
+}
+
+/// Runs a command that asks this server and must end with this code.
+#[track_caller]
+pub fn ends(server: &Server, code: i32, arguments: &[&str]) -> Ended {
+    let ended = run(command(server).args(arguments));
+    assert_eq!(ended.code, Some(code), "{arguments:?}: {}{}", ended.stdout, ended.stderr);
+    ended
+}
+
 /// A server that is running, or can be started again.
 pub struct Server {
     directory: TempDir,
@@ -73,11 +109,22 @@ pub struct Server {
     printed: Arc<Printed>,
     /// Shown with every request once it is set.
     pub token: Option<String>,
+    /// Another build of the server, to be started instead.
+    pub program: Option<PathBuf>,
 }
 
 struct Running {
     child: Child,
     address: String,
+    /// They end with its output.
+    readers: [JoinHandle<()>; 2],
+}
+
+impl Running {
+    /// It has ended, and all that it said has been read.
+    fn hear_out(self) {
+        self.readers.into_iter().for_each(|reader| reader.join().unwrap());
+    }
 }
 
 #[derive(Default)]
@@ -106,7 +153,16 @@ impl Server {
         let environment = environment.iter().map(|(name, value)| (owned(name), owned(value))).collect();
         let arguments: Vec<String> = arguments.iter().map(owned).collect();
         let store = if is_given(&arguments, "--store") { Vec::new() } else { store::new_place() };
-        Server { directory, store, arguments, environment, running: None, printed: Arc::default(), token: None }
+        Server {
+            directory,
+            store,
+            arguments,
+            environment,
+            running: None,
+            printed: Arc::default(),
+            token: None,
+            program: None,
+        }
     }
 
     /// Starts it on its data and waits until it is ready.
@@ -126,14 +182,13 @@ impl Server {
         assert!(self.running.is_none(), "it is running");
         let mut command = self.command();
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        self.keep(child.stdout.take().unwrap());
-        self.keep(child.stderr.take().unwrap());
-        self.running = Some(Running { child, address: String::new() });
+        let readers = [self.keep(child.stdout.take().unwrap()), self.keep(child.stderr.take().unwrap())];
+        self.running = Some(Running { child, address: String::new(), readers });
     }
 
     /// The command that starts it, as it stands.
     pub fn command(&self) -> Command {
-        let mut command = punctual();
+        let mut command = self.program.as_deref().map_or_else(punctual, undisturbed);
         command.arg("serve").current_dir(self.directory.path());
         if !is_given(&self.arguments, "--listen") {
             command.args(["--listen", "127.0.0.1:0"]);
@@ -145,7 +200,7 @@ impl Server {
         command
     }
 
-    fn keep(&self, stream: impl Read + Send + 'static) {
+    fn keep(&self, stream: impl Read + Send + 'static) -> JoinHandle<()> {
         let printed = Arc::clone(&self.printed);
         thread::spawn(move || {
             for line in BufReader::new(stream).lines() {
@@ -153,7 +208,7 @@ impl Server {
                 printed.lines.lock().unwrap().push(line);
                 printed.grown.notify_all();
             }
-        });
+        })
     }
 
     /// Waits for a line of its output, from a line on, that says something.
@@ -189,7 +244,17 @@ impl Server {
         self.wait_for_output(0, |line| line.contains(text).then(|| line.to_owned()))
     }
 
-    /// Everything it has printed so far, over all of its lives.
+    /// Checks that it says something. What it has said already may still be on its way here.
+    #[track_caller]
+    pub fn says(&self, text: &str) {
+        let begun = Instant::now();
+        while !self.output().contains(text) {
+            assert!(begun.elapsed() < PATIENCE, "it did not say {text:?}:\n{}", self.output());
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Everything that was read of what it has printed, over all of its lives.
     pub fn output(&self) -> String {
         self.printed.lines.lock().unwrap().join("\n")
     }
@@ -207,6 +272,18 @@ impl Server {
     /// Where it listens: `127.0.0.1:41234`.
     pub fn address(&self) -> &str {
         &self.running.as_ref().expect("it is running").address
+    }
+
+    /// Where its beanstalk door is, in its present life.
+    pub fn beanstalk_address(&self) -> String {
+        let mut found = None;
+        eventually("the beanstalk door is open", || {
+            let output = self.output();
+            let present = output.rsplit("listening on http://").next().unwrap_or_default();
+            found = present.lines().find_map(|line| line.strip_prefix("listening on beanstalk://").map(str::to_owned));
+            found.is_some()
+        });
+        found.unwrap()
     }
 
     /// Its process id.
@@ -237,6 +314,7 @@ impl Server {
         let begun = Instant::now();
         loop {
             if let Some(status) = running.child.try_wait().unwrap() {
+                running.hear_out();
                 return status;
             }
             if begun.elapsed() > PATIENCE {
@@ -252,6 +330,7 @@ impl Server {
         let mut running = self.running.take().expect("it is running");
         running.child.kill().unwrap();
         running.child.wait().unwrap();
+        running.hear_out();
     }
 
     /// Kills it with -9 and starts it on the same data.

@@ -166,7 +166,7 @@ impl Context<'_> {
                 row.map(|row| self.forwarded(row, *journey, refused.is_some())).unwrap_or_default()
             }
             (Command::Forwarded { journey, .. }, Err(Refused::NothingThere)) => {
-                let is_meant = row.is_some_and(|row| row.is_on_journey(*journey));
+                let is_meant = row.is_some_and(|row| row.is_surely_on_journey(*journey));
                 if is_meant { Vec::new() } else { unchanged() }
             }
             (_, Err(_)) => unchanged(),

@@ -29,7 +29,8 @@ pub struct Books {
 
 impl Auditor {
     /// Compares everything with everything. What was due before `drained` must have come to an end.
-    pub fn close(&mut self, store: &dyn Store, books: &BTreeMap<ShardId, Books>, drained: Timestamp) {
+    pub fn close(&mut self, store: &dyn Store, books: &BTreeMap<ShardId, Books>, drained: Timestamp, shards: u16) {
+        self.compare_changes(store, shards);
         for key in self.confirmed.difference(&self.ever).cloned().collect::<Vec<Key>>() {
             self.accuse(Promise::NothingIsLost, &format!("{key:?}"), "it was confirmed but never taken".into());
         }

@@ -146,6 +146,11 @@ impl Candidate {
         matches!(self.state.phase, Phase::Forwarding { number, .. } if number == journey || number == 0)
     }
 
+    /// The same of one whose number is known: one that died in this very step has another one.
+    pub fn is_surely_on_journey(&self, journey: u64) -> bool {
+        matches!(self.state.phase, Phase::Forwarding { number, .. } if number == journey)
+    }
+
     /// Its attempts count from zero; what was before is its past.
     pub fn begin_anew(&mut self) {
         let (attempts, failures) = (self.state.attempts, self.state.failures);

@@ -4,9 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use punctual_core::store::{Change, Fence, Key, Place, Table};
 use punctual_core::{
-    Answer, Command, Matching, Name, Phase, QueueSettings, Shift, State, Sweep, SweepAction, Timestamp, TopicSettings,
+    Adjustment, Answer, Command, Matching, Name, Phase, QueueSettings, Shift, State, Subject, Sweep, SweepAction,
+    Timestamp, TopicSettings,
 };
 
+use super::deletions::Deletion;
 use super::guess::Shadow;
 use crate::record::{StepRecord, Tag};
 
@@ -23,37 +25,10 @@ pub struct Ledger {
     /// Deletions that have begun and are not over, whoever waits for them.
     pub(super) deletions: BTreeSet<Deletion>,
     pub(super) tokens: BTreeSet<u64>,
+    /// The numbers of changes of settings that it has adopted.
+    pub(super) adopted: BTreeSet<u64>,
     /// The last step that took effect.
     pub(super) last: Option<(Fence, u64)>,
-}
-
-/// A deletion that is under way.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Deletion {
-    Topic(Name),
-    Queue(Name),
-}
-
-impl Deletion {
-    /// The deletion that a row of settings says has begun.
-    fn noted(key: &Key) -> Option<Deletion> {
-        (key.id() == "closing").then(|| Deletion::of(key))
-    }
-
-    /// The deletion that is over with a change.
-    fn ended(change: &Change) -> Option<Deletion> {
-        match change {
-            Change::Remove { place } if is_settings(change) && place.key.id().is_empty() => {
-                Some(Deletion::of(&place.key))
-            }
-            _ => None,
-        }
-    }
-
-    fn of(key: &Key) -> Deletion {
-        let name = |text: &str| Name::new(text).expect("it was stored as a name");
-        if key.topic().is_empty() { Deletion::Queue(name(key.queue())) } else { Deletion::Topic(name(key.topic())) }
-    }
 }
 
 /// A sweep that is under way.
@@ -93,10 +68,19 @@ impl Settings {
                 Command::PutTopic { name, .. }
                 | Command::PutQueue { name, .. }
                 | Command::PauseTopic { name, .. }
-                | Command::PauseQueue { name, .. } => name,
+                | Command::PauseQueue { name, .. }
+                | Command::DeleteTopic { name, .. }
+                | Command::DeleteQueue { name, .. } => name,
                 _ => continue,
             };
             match record.answers.get(tag) {
+                // What is put and deleted in one step leaves no change of it in the store.
+                Some(Ok(Answer::Deleted(_))) => match command {
+                    Command::DeleteTopic { .. } => {
+                        self.topics.entry(name.clone()).or_default().push(TopicSettings::default())
+                    }
+                    _ => self.queues.entry(name.clone()).or_default().push(QueueSettings::default()),
+                },
                 Some(Ok(Answer::Topic(settings))) => {
                     self.topics
                         .entry(name.clone())
@@ -110,6 +94,28 @@ impl Settings {
                         .push(settings.clone());
                 }
                 _ => {}
+            }
+        }
+    }
+
+    /// Takes note of changes that a step adopted. What is being deleted keeps what it has until it is gone: what of it has
+    /// yet to die goes by that.
+    pub fn adopt(&mut self, adopted: &[(u64, Adjustment)], deletions: &BTreeSet<Deletion>) {
+        let stays = |adjustment: &Adjustment| deletions.contains(&Deletion::about(adjustment.subject()));
+        for (_, adjustment) in adopted.iter().filter(|(_, change)| !change.is_deletion() || !stays(change)) {
+            let variant = match adjustment {
+                Adjustment::PutTopic { settings, .. } => (Some((**settings).clone()), None),
+                Adjustment::PutQueue { settings, .. } => (None, Some((**settings).clone())),
+                // What is put and deleted in one step leaves no change of it in the store.
+                Adjustment::Delete { subject: Subject::Topic(_), .. } => (Some(TopicSettings::default()), None),
+                Adjustment::Delete { .. } => (None, Some(QueueSettings::default())),
+            };
+            let name = adjustment.subject().name().clone();
+            if let Some(settings) = variant.0 {
+                self.topics.entry(name.clone()).or_insert_with(|| vec![TopicSettings::default()]).push(settings);
+            }
+            if let Some(settings) = variant.1 {
+                self.queues.entry(name).or_insert_with(|| vec![QueueSettings::default()]).push(settings);
             }
         }
     }
@@ -185,39 +191,7 @@ impl Ledger {
                 self.begin_sweep(*tag, &sweep);
             }
         }
-        // A deletion is noted when it begins; one that has nothing to clear away is over at once.
-        self.deletions.extend(record.changes().iter().filter_map(|change| match change {
-            Change::Insert { row, .. } if is_settings(change) => Deletion::noted(&row.key),
-            _ => Deletion::ended(change),
-        }));
-    }
-
-    /// Deletions that are over with this step: nothing of theirs may be there any more. And none that somebody was
-    /// told of goes on.
-    pub(super) fn end_deletions(&mut self, record: &StepRecord) -> Option<String> {
-        for deletion in record.changes().iter().filter_map(Deletion::ended) {
-            self.deletions.remove(&deletion);
-            self.settings.forget(&deletion);
-            let left = match &deletion {
-                Deletion::Topic(name) => self.rows.keys().find(|key| key.topic() == name.as_str()),
-                Deletion::Queue(name) => {
-                    let here = |row: &Shadow| row.table != Table::History && row.state.queue.as_ref() == Some(name);
-                    let waits_again = |row: &Shadow| row.is_waiting();
-                    self.rows.iter().find(|(_, row)| here(row) && !waits_again(row)).map(|(key, _)| key)
-                }
-            };
-            if let Some(key) = left {
-                return Some(format!("{deletion:?} is over, but {key:?} is still there"));
-            }
-        }
-        let told = record.requests.iter().filter(|(tag, _)| matches!(record.answers.get(tag), Some(Ok(_))));
-        let told = told.filter_map(|(_, command)| match command {
-            Command::DeleteTopic { name, .. } => Some(Deletion::Topic(name.clone())),
-            Command::DeleteQueue { name, .. } => Some(Deletion::Queue(name.clone())),
-            _ => None,
-        });
-        let goes_on = told.into_iter().find(|deletion| self.deletions.contains(deletion));
-        goes_on.map(|deletion| format!("{deletion:?} was answered, but goes on"))
+        self.begin_deletions(record);
     }
 
     /// A sweep begins.
@@ -279,7 +253,7 @@ impl Ledger {
     }
 }
 
-fn is_settings(change: &Change) -> bool {
+pub(super) fn is_settings(change: &Change) -> bool {
     match change {
         Change::Insert { row, .. } => row.table == Table::Settings,
         Change::Update { place, .. } | Change::Remove { place } => place.table == Table::Settings,

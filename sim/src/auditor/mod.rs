@@ -7,13 +7,21 @@
 //! It shares no code with the shard beside the vocabulary, and none with the workload.
 
 mod answers;
+mod births;
+mod bounds;
+mod changes;
 mod closing;
+mod deletions;
 mod guess;
 mod ledger;
 mod numbered;
 mod owners;
+mod rates;
+mod requests;
 mod rules;
 mod standing;
+#[cfg(test)]
+mod steps;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -23,12 +31,17 @@ use punctual_core::{Answer, Command, Delivery, Phase, Reply, Timestamp, Undone};
 
 use crate::census::Census;
 use crate::record::{StepRecord, Tag};
+use births::Spreads;
+pub use bounds::Bounds;
+use changes::Written;
 pub use closing::Books;
 use guess::Guess;
 pub use guess::Shadow;
 pub use ledger::Ledger;
 pub use owners::Grant;
 use owners::Granted;
+use rates::Rates;
+use requests::Requests;
 use rules::Context;
 
 /// The promises of the design, and the books that must agree.
@@ -52,6 +65,22 @@ pub enum Promise {
     BooksAgree,
     /// Nobody takes a shard from a node whose lease lasts.
     OwnersInPeace,
+    /// Shards are divided evenly when nothing goes wrong.
+    Balanced,
+    /// A request is carried out once at most, wherever it goes.
+    OnlyOnce,
+    /// What was asked at once about one task happens in its order.
+    InOrder,
+    /// A request that was passed on is not passed on again.
+    OneHop,
+    /// All shards have the same settings, and every change of them is made everywhere or nowhere.
+    SettingsAgree,
+    /// Nothing is written that a node which may be given it cannot read.
+    Readable,
+    /// A rate holds over all nodes together.
+    RatesHold,
+    /// A consumer that waits is served once, wherever it stands in line.
+    OneTicket,
     /// Nothing panics and nothing runs in circles.
     KeepsWorking,
 }
@@ -68,6 +97,14 @@ impl fmt::Display for Promise {
             Promise::AnyTime => "promise 7, any time",
             Promise::BooksAgree => "the books agree",
             Promise::OwnersInPeace => "owners are left in peace",
+            Promise::Balanced => "shards are divided evenly",
+            Promise::OnlyOnce => "nothing is carried out twice",
+            Promise::InOrder => "what is asked at once happens in its order",
+            Promise::SettingsAgree => "settings agree in all shards",
+            Promise::Readable => "what is written can be read by all",
+            Promise::RatesHold => "rates hold over all nodes",
+            Promise::OneTicket => "a consumer is served once",
+            Promise::OneHop => "what was passed on is not passed on again",
             Promise::KeepsWorking => "it keeps working",
         })
     }
@@ -91,6 +128,11 @@ pub struct Auditor {
     /// The ledgers as of when the store's copy fell behind.
     held: BTreeMap<ShardId, Ledger>,
     granted: Granted,
+    requests: Requests,
+    rates: Rates,
+    written: Written,
+    /// Whether nodes keep rates together.
+    pub shares_rates: bool,
     violation: Option<Violation>,
     /// What was answered in steps that took effect and was not seen by the client yet.
     answered: BTreeMap<Tag, Reply>,
@@ -140,13 +182,19 @@ impl Auditor {
 
     fn follow(&mut self, ledger: &mut Ledger, record: &StepRecord) -> Verdict {
         check_order(ledger, record)?;
+        self.carry_out(record)?;
+        self.follow_rates(ledger, record)?;
+        self.follow_paced(ledger, record)?;
         let after = ledger.after(record).map_err(|what| (Promise::NothingIsLost, String::new(), what))?;
         let mut settings = ledger.settings.clone();
+        let adopted = changes::adopted(record, ledger.adopted.last().copied().unwrap_or(0));
         settings.learn(record);
         ledger.begin_jobs(record);
+        settings.adopt(&adopted, &ledger.deletions);
         let mut keys: BTreeSet<Key> = after.keys().cloned().collect();
         keys.extend(record.requests.iter().filter_map(|(_, command)| command.row()));
         keys.extend(record.deliveries().map(|(_, delivery)| delivery.lease.key.clone()));
+        let mut spreads = Spreads::default();
         for key in &keys {
             let before = ledger.rows.get(key);
             let now_there = after.get(key).map_or(before, Option::as_ref);
@@ -159,11 +207,11 @@ impl Auditor {
                 late: &record.late,
                 sweeps: ledger.sweeps.values().map(|sweeping| &sweeping.sweep).collect(),
                 deletions: ledger.deletions.iter().collect(),
+                task_before: ledger.rows.get(&key.of_task()),
             };
-            let task = key.of_task();
             // What was handed out and deleted in one step had the body that it had before.
-            let task = after.get(&task).and_then(Option::as_ref).or_else(|| ledger.rows.get(&task));
-            self.explain(&context, before, now_there, task, record)?;
+            let task = after.get(&key.of_task()).and_then(Option::as_ref).or(context.task_before);
+            self.explain(&context, before, now_there, task, &mut spreads, record)?;
         }
         self.check_leases(ledger, record)?;
         for (tag, command) in &record.requests {
@@ -177,6 +225,7 @@ impl Auditor {
         self.count_endings(ledger, &after);
         ledger.apply(after);
         ledger.settings = settings;
+        ledger.adopted.extend(adopted.into_iter().map(|(number, _)| number));
         ledger.settings.settle();
         for task in keys.iter().map(Key::of_task).collect::<BTreeSet<Key>>() {
             if let Some(trouble) = ledger.family_trouble(&task) {
@@ -198,17 +247,16 @@ impl Auditor {
         before: Option<&Shadow>,
         after: Option<&Shadow>,
         task: Option<&Shadow>,
+        spreads: &mut Spreads,
         record: &StepRecord,
     ) -> Verdict {
         let key = context.key;
         let subject_text = format!("{key:?}");
-        // A delivery comes to be when its task is spread, whenever in the step that was.
-        let is_spread = |task: &&Shadow| matches!(task.state.phase, Phase::Spread(_));
-        let born = task.filter(is_spread).filter(|_| before.is_none() && !key.queue().is_empty());
-        let born = born.map(|task| context.born(guess::Candidate::of(task)));
-        let mut guesses: Vec<Guess> = [Guess::of(before)].into_iter().chain(born.clone()).collect();
+        let born = spreads.births(context, task);
+        let mut guesses = vec![Guess::of(before)];
         guesses.extend(context.made_up_for(&guesses[0]));
-        guesses = context.cleared(context.closure(guesses));
+        guesses = context.with_births(context.cleared(context.closure(guesses)), &born);
+        spreads.note(key, &guesses);
         for (tag, command) in &record.requests {
             let about = command.row();
             let concerns =
@@ -222,7 +270,8 @@ impl Auditor {
                 let what = format!("{command:?} was answered {reply:?}, but the row can only be one of {guesses:?}");
                 return Err((answers::promise_of(command, reply), subject_text, what));
             }
-            guesses = context.cleared(context.closure(next.into_iter().chain(born.clone()).collect()));
+            guesses = context.with_births(context.cleared(context.closure(next)), &born);
+            spreads.note(key, &guesses);
         }
         guesses = context.jobs(guesses);
         for (tag, delivery) in record.served().filter(|(_, delivery)| delivery.lease.key == *key) {
@@ -310,6 +359,15 @@ impl Auditor {
             held.tokens = lost.tokens;
         }
         self.ledgers.insert(shard, held);
+    }
+
+    /// A step that was lost may take effect once more, since it was not confirmed yet: with the same tokens.
+    pub fn take_back(&mut self, record: &StepRecord) {
+        self.uncarry(record);
+        self.unpace(record);
+        if let Some(ledger) = self.ledgers.get_mut(&record.shard) {
+            record.deliveries().for_each(|(_, delivery)| _ = ledger.tokens.remove(&delivery.lease.token));
+        }
     }
 
     fn count_endings(&mut self, ledger: &Ledger, after: &BTreeMap<Key, Option<Shadow>>) {

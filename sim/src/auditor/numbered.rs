@@ -2,8 +2,8 @@
 
 use punctual_core::{Answer, Ending, Millis, Phase, Refused, Reply, Shift, Take};
 
+use super::deletions::Deletion;
 use super::guess::{Candidate, Guess, Shadow};
-use super::ledger::Deletion;
 use super::rules::Context;
 use super::standing::is_true;
 

@@ -8,8 +8,9 @@ use punctual_core::{
 };
 use punctual_core::{Matching, Schedule};
 
-use super::guess::{Body, Candidate, Guess};
-use super::ledger::{Deletion, Settings};
+use super::deletions::Deletion;
+use super::guess::{Body, Candidate, Guess, Shadow};
+use super::ledger::Settings;
 use super::standing::is_true;
 
 /// How long a dead letter on its way waits for word.
@@ -30,6 +31,8 @@ pub(super) struct Context<'a> {
     pub sweeps: Vec<&'a Sweep>,
     /// Deletions that are under way.
     pub deletions: Vec<&'a Deletion>,
+    /// What the row's task was before the step.
+    pub task_before: Option<&'a Shadow>,
 }
 
 impl Context<'_> {
@@ -71,6 +74,14 @@ impl Context<'_> {
             all.push(guess);
         }
         all
+    }
+
+    /// The same with what may come to be where there is none, or none any more.
+    pub fn with_births(&self, guesses: Vec<Guess>, born: &[Guess]) -> Vec<Guess> {
+        if born.is_empty() || !guesses.contains(&Guess::Gone) {
+            return guesses;
+        }
+        self.cleared(self.closure(guesses.into_iter().chain(born.iter().cloned()).collect()))
     }
 
     /// What sweeps and deletions may have done, one after the other in either order.
@@ -310,6 +321,7 @@ impl Context<'_> {
                 past: None,
                 max_lease: task.max_lease,
                 log: None,
+                swept: None,
             };
             let at = due.min(state.expires_at());
             Guess::row(Candidate {
@@ -462,6 +474,7 @@ impl Context<'_> {
                 let in_time = (finished.from..finished.until).contains(&row.at);
                 if fits && in_time { vec![self.replayed(row)] } else { Vec::new() }
             }
+            (Matching::Tasks(_) | Matching::Changed { .. }, _) => unreachable!("the workload draws none"),
         }
     }
 }

@@ -17,6 +17,8 @@ const FRESH: Moment = 1_000;
 pub struct Membership {
     /// Who it is.
     pub who: Incarnation,
+    /// Whether it waits for the answer to a beat.
+    pub is_beating: bool,
     /// When it beats next.
     pub tend_at: Option<Moment>,
     /// Shards that it has claimed and not opened yet.
@@ -36,6 +38,7 @@ impl Membership {
     pub fn new(node: Name) -> Membership {
         Membership {
             who: Incarnation { node, number: 0 },
+            is_beating: false,
             tend_at: None,
             opening: BTreeSet::new(),
             sabotage: None,

@@ -1,19 +1,30 @@
 //! A node as the real one is built: shards that make steps, one board for waiting consumers, and
 //! outputs that wait for the committer. It has no threads: the world calls it when something came.
 
+mod administrator;
+mod exchange;
+mod lent;
 mod membership;
 mod step;
+mod store_time;
+mod version;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use punctual_core::store::{Fence, ShardId, StoreError, Tenure};
-use punctual_core::{Board, Command, Forward, Millis, Name, Request, Reserve, Shard, Timestamp, Trust};
+use punctual_center::Planner;
+use punctual_core::store::{Fence, Incarnation, ShardId, StoreError, Tenure};
+use punctual_core::{Board, Command, Drawn, Forward, Millis, Name, Request, Reserve, Shard, Timestamp, Trust};
 
 use crate::clock::{EPOCH, Moment, NodeClock, right_time};
 use crate::record::{StepRecord, Tag};
+pub use administrator::{Administrator, Cause, Doing, Work};
+pub use exchange::{Exchange, Foreign};
+pub use lent::Lent;
 pub use membership::Membership;
 pub use step::Reads;
 use step::{Next, UnderWay};
+pub use store_time::ByStore;
+pub use version::Version;
 
 /// How many steps a shard may make at one moment before that is taken for running in circles.
 const CIRCLES: u32 = 20_000;
@@ -30,8 +41,20 @@ pub struct SimulatedNode {
     pub index: usize,
     /// Who it is among others.
     pub membership: Membership,
+    /// What it has under way with others.
+    pub exchange: Exchange,
+    /// What it does about settings.
+    pub administrator: Administrator,
+    /// The levels that its version can read and write.
+    pub version: Version,
+    /// What it makes of the rolls.
+    pub planner: Planner,
+    /// Whether it is about to stop, and gives its shards to others.
+    pub is_leaving: bool,
     /// Its clock, which belongs to the machine and outlives the process.
     pub clock: NodeClock,
+    /// What it knows of the store's clock, if it goes by that.
+    pub by_store: Option<ByStore>,
     /// Whether the process runs.
     pub up: bool,
     /// It does nothing before this moment.
@@ -52,11 +75,17 @@ pub struct SimulatedNode {
     pub latched: bool,
     /// By how much the shards are told more than the clock shows; not zero only to test the auditor.
     pub early: Millis,
+    /// How far the store's clock may be ahead of the time that shards are told.
+    pub clock_width: Millis,
     /// By how much it wakes too late; not zero only to test the auditor.
     pub late: Moment,
     /// Whether shards hear of commits also in the middle of a step; only to test the auditor.
     pub interrupts: bool,
+    /// Whether rates are those of all nodes together.
+    pub shares_rates: bool,
     board: Board<Tag>,
+    /// Its consumers that are lent to others, and those that come from them.
+    pub lent: Lent,
     posted: BTreeMap<Tag, Name>,
     seats: BTreeMap<ShardId, Seat>,
     /// Outputs on their way to the committer.
@@ -74,6 +103,8 @@ pub struct Seat {
     pub shard: Shard<Tag>,
     /// The fence under which it is owned.
     pub fence: Fence,
+    /// To whom it is about to be handed.
+    pub handing: Option<Incarnation>,
     inbox: Vec<Request<Tag>>,
     wake: Timestamp,
     poked: bool,
@@ -103,6 +134,8 @@ pub struct Item {
 pub struct Worked {
     /// Requests whose outcome nobody will learn.
     pub lost: Vec<Tag>,
+    /// Requests that no step has begun with, of shards that had to be dropped.
+    pub turned_away: Vec<(ShardId, Vec<Request<Tag>>)>,
     /// Consumers whose time to wait was over.
     pub empty: Vec<Tag>,
     /// Reads that take so long, of which shard, held how.
@@ -118,10 +151,17 @@ pub struct Worked {
 impl SimulatedNode {
     /// A node that does not run yet.
     pub fn new(index: usize, name: Name) -> SimulatedNode {
+        let membership = Membership::new(name);
         SimulatedNode {
             index,
-            membership: Membership::new(name),
+            exchange: Exchange::new(membership.who.clone(), 0),
+            administrator: Administrator::default(),
+            version: Version::new(1),
+            planner: Planner::new(membership.who.clone(), 0),
+            is_leaving: false,
+            membership,
             clock: NodeClock::new(),
+            by_store: None,
             up: false,
             stalled_until: 0,
             life: 0,
@@ -132,9 +172,12 @@ impl SimulatedNode {
             doubt: DOUBT,
             latched: false,
             early: Millis::ZERO,
+            clock_width: Millis(1),
             late: 0,
             interrupts: false,
+            shares_rates: false,
             board: Board::default(),
+            lent: Lent::default(),
             posted: BTreeMap::new(),
             seats: BTreeMap::new(),
             waiting: VecDeque::new(),
@@ -145,10 +188,21 @@ impl SimulatedNode {
     }
 
     /// Starts the process, with nothing in memory. The number tells this life from others.
-    pub fn start(&mut self, moment: Moment, number: u64) {
+    pub fn start(&mut self, moment: Moment, number: u64, shards: u16) {
         self.up = true;
         self.life += 1;
+        self.is_leaving = false;
         self.membership.begin(number);
+        self.lent = Lent::default();
+        self.version = Version::new(self.version.highest);
+        if self.shares_rates {
+            self.board.share_rates();
+        }
+        self.exchange = Exchange::new(self.membership.who.clone(), shards);
+        self.planner = Planner::new(self.membership.who.clone(), shards);
+        if let Some(by_store) = &mut self.by_store {
+            by_store.start();
+        }
         // Whatever the clock shows when the process starts is believed.
         let shown = self.clock.read(moment);
         self.trust = Trust::new(shown.as_millis() * 1_000, moment * 1_000, self.doubt * 1_000);
@@ -168,6 +222,8 @@ impl SimulatedNode {
         for (_, seat) in std::mem::take(&mut self.seats) {
             lost.extend(seat.into_tags());
         }
+        lost.extend(&self.exchange.own);
+        lost.extend(self.administrator.die());
         self.posted.clear();
         lost
     }
@@ -177,8 +233,12 @@ impl SimulatedNode {
         self.up && self.stalled_until <= moment
     }
 
-    /// The node's time: that of its clock, as far as it believes it.
+    /// The node's time: the store's if it goes by that, or that of its clock, as far as it believes it.
     pub fn now(&mut self, moment: Moment) -> Timestamp {
+        if let Some(now) = self.by_store.as_ref().and_then(|by_store| by_store.now(moment)) {
+            self.believed = (now, moment);
+            return now;
+        }
         // Meanwhile it was looked at regularly; that is made up for where it matters.
         while self.believed.1 + LOOK < moment && (self.clock.is_drifting() || self.is_in_doubt()) {
             self.look_at_clock(self.believed.1 + LOOK);
@@ -200,7 +260,7 @@ impl SimulatedNode {
 
     /// The time that it must believe, where that is known.
     pub fn truth(&self, moment: Moment) -> Option<Timestamp> {
-        (moment >= self.right_from).then(|| right_time(moment))
+        (moment >= self.right_from && self.by_store.is_none()).then(|| right_time(moment))
     }
 
     /// A shard that it owns.
@@ -221,6 +281,7 @@ impl SimulatedNode {
             shard,
             inbox: Vec::new(),
             wake: Timestamp::ZERO,
+            handing: None,
             poked: true,
             step: None,
             has_read: false,
@@ -232,21 +293,28 @@ impl SimulatedNode {
         self.board.expect(id);
     }
 
-    /// Drops a shard's memory; these requests will never be answered.
-    pub fn drop_seat(&mut self, shard: ShardId) -> Vec<Tag> {
-        let Some(seat) = self.seats.remove(&shard) else { return Vec::new() };
+    /// Whether requests for a shard are carried out here.
+    pub fn takes(&self, shard: ShardId) -> bool {
+        self.seats.get(&shard).is_some_and(|seat| seat.handing.is_none())
+    }
+
+    /// Drops a shard's memory. The first of these requests will never be answered; with the others nothing was begun.
+    pub fn drop_seat(&mut self, shard: ShardId) -> (Vec<Tag>, Vec<Request<Tag>>) {
+        let Some(mut seat) = self.seats.remove(&shard) else { return Default::default() };
         self.board.forget_shard(shard);
+        let unbegun = std::mem::take(&mut seat.inbox);
         let mut lost: Vec<Tag> = seat.into_tags().collect();
         let (gone, kept) = std::mem::take(&mut self.waiting).into_iter().partition(|item| item.record.shard == shard);
         self.waiting = kept;
         let gone: VecDeque<Item> = gone;
         lost.extend(gone.into_iter().flat_map(|item| item.record.answers.into_keys()));
-        lost
+        (lost, unbegun)
     }
 
     /// A request for one of its shards has come; says whether it is in the right place.
     pub fn receive(&mut self, shard: ShardId, command: Command, tag: Tag, moment: Moment) -> bool {
-        let read_at = self.now(moment);
+        let now = self.now(moment);
+        let read_at = self.by_store.as_ref().and_then(|by_store| by_store.ceiling(moment)).unwrap_or(now);
         let Some(seat) = self.seats.get_mut(&shard) else { return false };
         seat.inbox.push(Request { command, reply: tag, read_at });
         true
@@ -262,6 +330,20 @@ impl SimulatedNode {
             if let Some(seat) = self.seats.get_mut(&shard) {
                 seat.poked = true;
             }
+        }
+    }
+
+    /// The queues for which tokens are to be drawn now, and how many.
+    pub fn draws(&mut self, moment: Moment) -> Vec<(Name, u32)> {
+        let now = self.now(moment);
+        self.board.draws(now)
+    }
+
+    /// What came of a draw for a queue.
+    pub fn granted(&mut self, queue: &Name, drawn: Drawn, moment: Moment) {
+        let now = self.now(moment);
+        for shard in self.board.granted(queue, drawn, now) {
+            self.poke(shard);
         }
     }
 
@@ -289,6 +371,7 @@ impl SimulatedNode {
                 }
             }
         }
+        self.lent.rules.look(&mut self.board, right_time(moment));
         worked.empty = self.board.expire(right_time(moment));
         for tag in &worked.empty {
             self.posted.remove(tag);
@@ -311,6 +394,11 @@ impl SimulatedNode {
         if self.steps_at.1 > CIRCLES {
             worked.circles = Some(shard);
         }
+    }
+
+    /// Whether something of a shard waits for the committer.
+    pub fn has_items(&self, shard: ShardId) -> bool {
+        self.waiting.iter().any(|item| item.record.shard == shard)
     }
 
     /// What waits for the committer: all of it.
@@ -339,14 +427,17 @@ impl SimulatedNode {
         if !self.up {
             return None;
         }
-        let able = self.seats.values().filter(|seat| seat.step.is_none() && seat.in_flight < depth);
+        let able = self.seats.values().filter(|seat| seat.may_begin(depth));
         // A consumer whose time is over and who is still there waits for a shard to look.
         let deadline = Some(self.board.next_deadline()).filter(|deadline| *deadline > right_time(moment));
+        let deadline = deadline.into_iter().chain([self.lent.rules.wakes_at().max(right_time(moment))]).min();
         let deadline = deadline.filter(|deadline| *deadline < Timestamp::NEVER).map(|at| at.as_millis() - EPOCH);
         let wake = able.map(Seat::wakes).min().filter(|wake| *wake < Timestamp::NEVER).map(|wake| {
             let (believed, looked_at) = self.believed;
+            let by_store = self.by_store.as_ref().and_then(|by_store| by_store.when(wake, moment));
             match self.is_in_doubt() {
                 _ if wake <= believed => moment,
+                _ if by_store.is_some() => by_store.unwrap_or(moment) + self.late,
                 false => self.clock.when(wake, moment) + self.late,
                 // While it doubts, its time runs on by itself, and it looks again and again.
                 true => (looked_at + wake.since(believed).0 + self.late).min(looked_at + LOOK).max(moment),
@@ -378,8 +469,13 @@ impl Seat {
     fn can_go_on(&self, now: Timestamp, depth: usize) -> bool {
         match self.step {
             Some(_) => self.has_read,
-            None => self.is_due(now) && self.in_flight < depth,
+            None => self.is_due(now) && self.may_begin(depth),
         }
+    }
+
+    /// Whether another step may begin.
+    fn may_begin(&self, depth: usize) -> bool {
+        self.step.is_none() && self.in_flight < depth && self.handing.is_none()
     }
 
     /// How late deliveries were handed over, of which its shard has heard since this was asked last.

@@ -10,7 +10,7 @@ use punctual_core::{Board, Command, Needs, Output, Reply, Request, Timestamp};
 use super::{Item, Seat, SimulatedNode, Worked};
 use crate::clock::{Moment, right_time};
 use crate::record::{StepRecord, Tag};
-use crate::store::FaultyStore;
+use crate::store::{FaultyStore, Reached};
 
 /// A step that is under way: when it began, and with what.
 pub(super) struct UnderWay {
@@ -40,7 +40,7 @@ enum GoneOn {
 /// How rows are read.
 pub struct Reads<'a> {
     /// Where from.
-    pub store: &'a FaultyStore,
+    pub store: Reached<'a>,
     /// How long a read takes at most.
     pub slowness: Moment,
     /// Draws how long it takes.
@@ -88,7 +88,9 @@ impl SimulatedNode {
                 worked.steps += 1;
                 worked.dropped.push((shard, seat.shard.tenure(), why));
                 worked.lost.extend(step.told.into_iter().map(|(tag, _)| tag));
-                worked.lost.extend(self.drop_seat(shard));
+                let (lost, unbegun) = self.drop_seat(shard);
+                worked.lost.extend(lost);
+                worked.turned_away.push((shard, unbegun));
             }
         }
     }
@@ -107,6 +109,7 @@ impl SimulatedNode {
             step: output.step,
             now: seat.shard.now(),
             clock: step.clock,
+            clock_width: self.clock_width,
             truth: step.truth,
             requests: step.told,
             read_at: step.read_at,
@@ -141,7 +144,10 @@ impl Seat {
         loop {
             let needs = match next {
                 Next::Prepare(requests) => self.shard.prepare(told_time, requests, board),
-                Next::Read(needs, early) => self.shard.supply(reads.store.end_read(id, tenure, needs, early)?),
+                Next::Read(needs, early) => {
+                    let read = |store: &FaultyStore| store.end_read(id, tenure, needs, early);
+                    self.shard.supply(reads.store.ask(read)?)
+                }
             };
             if needs.is_empty() {
                 break;
@@ -152,7 +158,7 @@ impl Seat {
             let mut early = Vec::new();
             if takes > 0 && reads.rng.percent(70) {
                 let keeps = *reads.rng.pick(&[50, 100]);
-                let found = reads.store.begin_read(id, tenure, &needs)?;
+                let found = reads.store.ask(|store| store.begin_read(id, tenure, &needs))?;
                 early.extend(found.into_iter().map(|found| reads.rng.percent(keeps).then_some(found)));
             }
             next = Next::Read(needs, early);

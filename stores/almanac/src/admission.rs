@@ -149,5 +149,5 @@ impl ChangedRow<'_> {
 
 fn taken(shard: ShardId, key: KeyText<'_>, there: Position) -> ApplyError {
     let key = String::from_utf8_lossy(key.text).into_owned();
-    ApplyError::Astray(format!("{shard:?} has a row {key:?} already, at {there:?}"))
+    ApplyError::Astray(format!("{shard} has a row {key:?} already, at {there:?}"))
 }

@@ -245,5 +245,5 @@ impl Holdings {
 
 pub(crate) fn astray(shard: ShardId, key: KeyText<'_>, table: Table, position: Position) -> ApplyError {
     let key = String::from_utf8_lossy(key.text).into_owned();
-    ApplyError::Astray(format!("{shard:?} has no row {key:?} at {position:?} in {table:?}, though a change says so"))
+    ApplyError::Astray(format!("{shard} has no row {key:?} at {position:?} in {table:?}, though a change says so"))
 }

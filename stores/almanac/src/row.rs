@@ -218,7 +218,7 @@ pub(crate) fn numbers_hash(shard: ShardId) -> u64 {
 
 /// The table with this number.
 pub(crate) fn table(number: u8) -> Option<Table> {
-    Table::ALL.into_iter().find(|table| *table as u8 == number)
+    Table::numbered(number.into())
 }
 
 /// The instant that was stored, or none.

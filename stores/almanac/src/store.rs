@@ -122,9 +122,10 @@ impl Shared {
         if current != seen {
             return Ok(Err(Outdated { current }));
         }
-        let revision = seen + 1;
+        let micros = self.clock.micros();
+        let revision = Entry::revision_after(seen, micros);
         // Nobody else puts meanwhile, who would need the journal too.
-        let put = |holdings: &mut Holdings| _ = holdings.members.put(key, seen, value);
+        let put = |holdings: &mut Holdings| _ = holdings.members.put(key, seen, value, micros);
         self.record(&mut journal, |to| write_entry(key, revision, value, to), put)?;
         self.sync(&mut journal)?;
         // The next manifest is longer by so much.

@@ -25,17 +25,17 @@ fn an_entry_is_in_the_journal_and_then_in_the_manifest_and_a_power_loss_takes_ne
     for sync in [SyncPolicy::Always, EVERY] {
         let mut scene = Scene::new(1, Config { sync, ..tiny() });
         let almanac = scene.open();
-        scene.put(&almanac, "level", b"1").unwrap();
+        let first = scene.put(&almanac, "level", b"1").unwrap();
         scene.put(&almanac, "pins", b"").unwrap();
         almanac.checkpoint().unwrap();
-        scene.put(&almanac, "level", b"2").unwrap();
+        let current = scene.put(&almanac, "level", b"2").unwrap();
         for round in 0..10 {
             let (disk, possible) = (scene.disk.crash(round), [scene.model.clone()]);
             drop(scene.resume(disk, &possible));
         }
         let almanac = scene.open();
-        assert_eq!(almanac.cluster_put("level", 1, b"3"), Ok(Err(Outdated { current: 2 })));
-        assert_eq!(almanac.cluster_put("other", 1, b"3"), Ok(Err(Outdated { current: 0 })));
+        assert_eq!(almanac.cluster_put("level", first, b"3"), Ok(Err(Outdated { current })));
+        assert_eq!(almanac.cluster_put("other", first, b"3"), Ok(Err(Outdated { current: 0 })));
         scene.compare(&almanac);
     }
 }
@@ -66,15 +66,15 @@ fn at_each_call<T>(scene: &mut Scene, work: impl Fn(&Almanac) -> T, mut look: im
 fn an_entry_whose_writing_was_cut_short_is_the_old_one_or_the_new_one() {
     let mut scene = Scene::new(2, tiny());
     let almanac = scene.open();
-    scene.put(&almanac, "level", b"old").unwrap();
+    let seen = scene.put(&almanac, "level", b"old").unwrap();
     drop(almanac);
     let old = scene.model.clone();
     let mut new = old.clone();
     // Torn into sectors as well.
     let value = [7; 3_000];
-    new.put("level", &value);
+    new.put("level", &value, seen);
     let mut met = BTreeSet::new();
-    let put = |almanac: &Almanac| almanac.cluster_put("level", 1, &value);
+    let put = |almanac: &Almanac| almanac.cluster_put("level", seen, &value);
     at_each_call(&mut scene, put, |scene, almanac, told| {
         let found = scene.read(almanac).unwrap();
         assert!(found == new || (found == old && told.is_err()), "{}", found.differences(&new));
@@ -124,12 +124,15 @@ fn after_a_restart_nobody_is_there_and_the_chain_of_commits_begins_anew() {
 fn what_is_shown_of_entries_is_no_secret() {
     let mut scene = Scene::new(5, tiny());
     let almanac = scene.open();
-    scene.put(&almanac, "secret", b"hunter2").unwrap();
+    let secret = scene.put(&almanac, "secret", b"hunter2").unwrap();
     almanac.checkpoint().unwrap();
     scene.put(&almanac, "level", b"1").unwrap();
     drop(almanac);
     let shown = Contents::read(&scene.disk).unwrap().to_string();
-    assert!(shown.contains("cluster: 2 entries") && shown.contains("  secret  revision 1  7 bytes"), "{shown}");
+    assert!(
+        shown.contains("cluster: 2 entries") && shown.contains(&format!("  secret  revision {secret}  7 bytes")),
+        "{shown}"
+    );
     assert!(!shown.contains("hunter2"), "{shown}");
     let report = check(&scene.disk, &mut |_| ()).unwrap();
     assert!(report.entries == 2 && report.to_string().contains("cluster   2 entries"), "{report}");

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use punctual_almanac::{Almanac, Config, Directory, ReadOnlyDirectory, inspect};
 use punctual_chance::Chance;
 use punctual_core::store::{Bodies, Change, Fence, Key, Look, Row, ShardId, Store, Table, Tenure};
-use punctual_core::{Name, Timestamp};
+use punctual_core::{Clock, Name, Timestamp};
 
 use stage::model::{Model, everything, scan_all};
 use stage::work::Work;
@@ -236,8 +236,8 @@ impl Fixture {
 
     /// Writes an entry of the cluster.
     fn put(&mut self, key: &str, value: &[u8]) {
-        let seen = self.model.put(key, value);
-        assert_eq!(self.almanac.cluster_put(key, seen, value), Ok(Ok(seen + 1)));
+        let (seen, revision) = self.model.put(key, value, ManualClock::default().micros());
+        assert_eq!(self.almanac.cluster_put(key, seen, value), Ok(Ok(revision)));
     }
 }
 

@@ -21,6 +21,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use punctual_almanac::{Almanac, Config, Directory, SyncPolicy, Tending};
 use punctual_chance::Chance;
+use punctual_core::Clock;
 use punctual_core::store::{Batch, Store};
 
 use stage::model::Model;
@@ -46,7 +47,7 @@ struct Story {
 /// What is written next.
 enum Deed {
     Commit(Vec<Batch>),
-    Put { key: &'static str, seen: u64, value: Bytes },
+    Put { key: &'static str, seen: u64, value: Bytes, revision: u64 },
 }
 
 impl Story {
@@ -58,8 +59,8 @@ impl Story {
         self.commits += 1;
         if self.chance.happens(1, 5) {
             let (key, value) = self.work.entry(&mut self.chance);
-            let seen = self.model.put(key, &value);
-            return Deed::Put { key, seen, value };
+            let (seen, revision) = self.model.put(key, &value, ManualClock::default().micros());
+            return Deed::Put { key, seen, value, revision };
         }
         let batches = (0..1 + self.chance.below(3)).map(|_| {
             let shard = *self.chance.pick(&self.work.shards);
@@ -256,7 +257,9 @@ fn the_child_that_is_killed() {
             Deed::Commit(batches) => {
                 assert!(almanac.commit(batches).unwrap().iter().all(Result::is_ok), "the writer owns its shards");
             }
-            Deed::Put { key, seen, value } => assert_eq!(almanac.cluster_put(key, seen, &value), Ok(Ok(seen + 1))),
+            Deed::Put { key, seen, value, revision } => {
+                assert_eq!(almanac.cluster_put(key, seen, &value), Ok(Ok(revision)));
+            }
         }
         say(format!("done {}", story.commits));
     }

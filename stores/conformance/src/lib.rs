@@ -37,6 +37,7 @@ mod chain;
 mod cluster;
 mod concurrency;
 mod content;
+pub mod forged;
 mod groups;
 mod model;
 mod order;

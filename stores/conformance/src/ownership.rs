@@ -15,6 +15,7 @@ use crate::stage::{
 crate::listed![
     a_free_shard_is_granted,
     a_claim_with_an_outdated_fence_is_outrun_and_changes_nothing,
+    a_claim_that_is_outrun_puts_no_shard_on_the_roll,
     shards_claimed_together_are_granted_each_by_itself,
     a_node_claims_its_own_shard_again_under_a_higher_fence,
     a_claim_tells_the_latest_commit,
@@ -102,6 +103,15 @@ fn a_claim_with_an_outdated_fence_is_outrun_and_changes_nothing(stage: &mut Stag
     let expected = Held { shard: FREE, fence: current, by: Some(life("a", 1)) };
     same("the owner", held(&there)?, Some(expected))?;
     in_force(here, current)
+}
+
+fn a_claim_that_is_outrun_puts_no_shard_on_the_roll(stage: &mut Stage<'_>) -> Outcome {
+    let answer = claim(stage.store(), &life("a", 1), FREE, Fence(7))?;
+    same("a claim by one who has seen a fence that never was", answer, Claim::Outrun(Fence::default()))?;
+    same("how it stands with a shard that nobody ever had", held(&stage.other())?, None)?;
+    stage.reopen()?;
+    same("the same when the store is reopened", held(stage.store())?, None)?;
+    take(stage.store(), "b").map(drop)
 }
 
 fn shards_claimed_together_are_granted_each_by_itself(stage: &mut Stage<'_>) -> Outcome {

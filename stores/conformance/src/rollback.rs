@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use punctual_core::Millis;
-use punctual_core::store::{Batch, Refusal, Row, Table, Tenure, Want};
+use punctual_core::store::{Batch, Outdated, Refusal, Row, Table, Tenure, Want};
 
 use crate::stage::{Difference, Outcome, SHARD, Stage, claim, granted, holds, insert, life, row, same};
 
@@ -12,6 +12,7 @@ crate::listed![
     who_was_confirmed_what_is_gone_hears_that_it_is_lost,
     after_going_back_a_claim_tells_how_far_the_store_is,
     after_going_back_no_fence_is_granted_again,
+    after_going_back_no_revision_is_given_again,
 ];
 
 fn task(seq: u64) -> Row {
@@ -61,4 +62,20 @@ fn after_going_back_no_fence_is_granted_again(stage: &mut Stage<'_>) -> Outcome 
     subject.pass(Millis(5));
     let new = granted(claim(&store, &life("b", 1), SHARD, seen)?)?.fence;
     holds(format_args!("{new:?} was granted where {gone:?} had been, of which the store knows no more"), new > gone)
+}
+
+fn after_going_back_no_revision_is_given_again(stage: &mut Stage<'_>) -> Outcome {
+    let (subject, store) = (stage.subject, Arc::clone(stage.store()));
+    let put = |seen: u64, value: &[u8]| -> Result<Result<u64, Outdated>, Difference> {
+        Ok(store.cluster_put("changes", seen, value)?)
+    };
+    let written = |answer: Result<u64, Outdated>| answer.map_err(|outdated| Difference(outdated.to_string()));
+    let seen = written(put(0, b"first")?)?;
+    let Some(back) = subject.mark(&store) else { return Ok(()) };
+    let gone = written(put(seen, b"gone")?)?;
+    back();
+    subject.pass(Millis(5));
+    let current = written(put(seen, b"instead")?)?;
+    holds(format_args!("{current} was given where {gone} had been, of which the store knows no more"), current > gone)?;
+    same("a change by one who has seen what is gone", put(gone, b"over it")?, Err(Outdated { current }))
 }

@@ -8,6 +8,7 @@ mod maria;
 mod port;
 mod postgres;
 mod process;
+mod programs;
 mod proxy;
 mod redis;
 mod redis_cluster;
@@ -15,6 +16,7 @@ mod scratch;
 
 pub use engine::Engine;
 pub use maria::Maria;
+pub use port::free_port;
 pub use postgres::Postgres;
 pub use proxy::{Proxy, Way};
 pub use redis::Redis;

@@ -2,13 +2,14 @@
 
 use std::fs;
 use std::ops::{Deref, DerefMut};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 
 use crate::engine::{Engine, text};
 use crate::port::free_port;
 use crate::process::run;
+use crate::programs;
 use crate::scratch::Scratch;
 
 /// A MariaDB server with an empty database `punctual`, whose user `root` needs no password.
@@ -72,7 +73,7 @@ impl Maria {
         ];
         arguments.extend(self.settings.iter().map(|setting| format!("--{setting}")));
         let socket = self.socket();
-        self.engine.launch(Path::new("mariadbd"), &arguments, None, || {
+        self.engine.launch(&tool("mariadbd"), &arguments, None, || {
             let mut asked = Command::new("mariadb-admin");
             asked.args(["--no-defaults", "--user=root", "--socket", &socket, "--silent", "ping"]);
             asked.output().is_ok_and(|output| output.status.success())
@@ -102,11 +103,16 @@ impl DerefMut for Maria {
     }
 }
 
+/// A program of the server that `PUNCTUAL_TEST_MARIA` names, or of the one that is installed.
+fn tool(name: &str) -> PathBuf {
+    programs::chosen("PUNCTUAL_TEST_MARIA", name).unwrap_or_else(|| name.into())
+}
+
 /// An empty data directory, which is copied for each server.
 static TEMPLATE: LazyLock<Scratch> = LazyLock::new(|| {
     let scratch = Scratch::new("maria-template");
     let data = format!("--datadir={}", text(&scratch.path().join("data")));
     let how = ["--no-defaults", "--user=root", &data, "--auth-root-authentication-method=normal", "--skip-test-db"];
-    run(Path::new("mariadb-install-db"), &how, None);
+    run(&tool("mariadb-install-db"), &how, None);
     scratch
 });

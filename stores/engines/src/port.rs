@@ -9,7 +9,7 @@ const FIRST: u32 = 10_000;
 const COUNT: u32 = 22_000;
 
 /// A port of the loopback that was free a moment ago, and that this process is not given a second time.
-pub(crate) fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     // Processes begin in different places, so that they seldom try the same one at once.
     let begin = std::process::id().wrapping_mul(97);

@@ -10,6 +10,7 @@ use std::sync::LazyLock;
 use crate::engine::{Engine, text};
 use crate::port::free_port;
 use crate::process::run;
+use crate::programs;
 use crate::scratch::Scratch;
 
 /// PostgreSQL refuses to run as root, so that root runs it as this user, whom its package has made.
@@ -121,8 +122,11 @@ static TEMPLATE: LazyLock<Scratch> = LazyLock::new(|| {
     scratch
 });
 
-/// A program of the newest PostgreSQL that is installed.
+/// A program of the PostgreSQL that `PUNCTUAL_TEST_POSTGRES` names, or of the newest that is installed.
 fn tool(name: &str) -> PathBuf {
+    if let Some(chosen) = programs::chosen("PUNCTUAL_TEST_POSTGRES", name) {
+        return chosen;
+    }
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let found = versions.map(|version| version.path().join("bin").join(name)).filter(|path| path.exists());
     found.max().unwrap_or_else(|| name.into())

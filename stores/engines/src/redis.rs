@@ -7,6 +7,7 @@ use std::path::Path;
 use crate::engine::{Engine, text};
 use crate::port::free_port;
 use crate::process::{run, wait_until};
+use crate::programs;
 use crate::scratch::Scratch;
 
 /// A Redis server with no data. It keeps an append-only file, so that it comes back with what it had.
@@ -119,7 +120,8 @@ impl Redis {
         let mut arguments = self.settings.clone();
         arguments.extend(["--port".to_owned(), self.engine.port.to_string()]);
         let port = self.engine.port;
-        self.engine.launch(Path::new("redis-server"), &arguments, None, || ask(port, &["PING"]) == "PONG");
+        let program = programs::chosen("PUNCTUAL_TEST_REDIS", "redis-server").unwrap_or_else(|| "redis-server".into());
+        self.engine.launch(&program, &arguments, None, || ask(port, &["PING"]) == "PONG");
     }
 
     /// What it says to a command.

@@ -12,12 +12,17 @@ pub struct RedisCluster {
 }
 
 impl RedisCluster {
-    /// Starts three servers and brings them together.
+    /// Starts three servers that sync each change, and brings them together.
     pub fn start() -> RedisCluster {
+        RedisCluster::start_with(&["--appendfsync", "always"])
+    }
+
+    /// The same with settings as on a server's command line.
+    pub fn start_with(settings: &[&str]) -> RedisCluster {
         let start = |_| {
             let bus = free_port().to_string();
             let how = ["--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--cluster-port", &bus];
-            (Redis::start_with(&[&how[..], &["--appendfsync", "always"]].concat()), bus)
+            (Redis::start_with(&[&how[..], settings].concat()), bus)
         };
         let started: Vec<(Redis, String)> = (0..3).map(start).collect();
         for (index, (server, _)) in started.iter().enumerate() {

@@ -44,7 +44,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use punctual_core::Clock;
 use punctual_core::store::{
     Batch, Beat, Claim, Entry, Fence, Found, Hardship, Incarnation, Members, Outdated, Refusal, Roll, Room, ShardId,
-    Store, StoreError, Tenure, Want,
+    Store, StoreError, Tenure, Terms, Want,
 };
 
 pub use faults::{Fate, Faults};
@@ -58,6 +58,7 @@ use shard::ShardRows;
 pub struct MemoryStore {
     clock: Arc<dyn Clock>,
     faults: Faults,
+    terms: Terms,
     holdings: Mutex<Holdings>,
 }
 
@@ -74,7 +75,13 @@ struct Holdings {
 impl MemoryStore {
     /// An empty store; the clock tells when leases on shards end.
     pub fn new(clock: Arc<dyn Clock>) -> MemoryStore {
-        MemoryStore { clock, faults: Faults::default(), holdings: Mutex::default() }
+        MemoryStore { clock, faults: Faults::default(), terms: Terms::default(), holdings: Mutex::default() }
+    }
+
+    /// The same, to be worked with like a store that has these terms.
+    #[must_use]
+    pub fn on_terms(self, terms: Terms) -> MemoryStore {
+        MemoryStore { terms, ..self }
     }
 
     /// What shall go wrong.
@@ -175,7 +182,7 @@ impl Store for MemoryStore {
     }
 
     fn cluster_put(&self, key: &str, seen: u64, value: &[u8]) -> Result<Result<u64, Outdated>, StoreError> {
-        Ok(self.reach()?.members.put(key, seen, value))
+        Ok(self.reach()?.members.put(key, seen, value, self.micros()))
     }
 
     fn read(&self, shard: ShardId, tenure: Tenure, wants: &[Want<'_>]) -> Result<Vec<Found>, StoreError> {
@@ -212,6 +219,10 @@ impl Store for MemoryStore {
             None => Ok(answers),
             Some(fate) => Err(StoreError::Unavailable(format!("this commit was to fail: {fate:?}"))),
         }
+    }
+
+    fn terms(&self) -> Terms {
+        self.terms
     }
 
     fn hardship(&self) -> Option<Hardship> {

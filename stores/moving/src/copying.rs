@@ -1,7 +1,8 @@
 //! One shard of a stopped store: copied, read back and compared.
 
-use punctual_core::store::{Position, ShardId, Table, Tally, Want};
+use punctual_core::store::{Position, ShardId, Table, Tally, TallyKind, Want};
 
+use crate::emptiness::LOOKED;
 use crate::error::MoveError;
 use crate::presence::Guest;
 use crate::progress::Counting;
@@ -94,4 +95,19 @@ pub(crate) fn compare_counts(shard: ShardId, left: &[(Tally, i64)], right: &[(Ta
 pub(crate) fn tallies(guest: &Guest<'_>, held: Held<'_>) -> Result<Vec<(Tally, i64)>, MoveError> {
     let found = guest.patience.retry(|| held.read(Want::Tallies));
     Ok(found.map_err(MoveError::of(guest.side.name))?.tallies())
+}
+
+/// How many rows some shards have, by the counts that are kept beside them: nearly all.
+pub(crate) fn expected(guest: &Guest<'_>, shards: &[ShardId]) -> Result<u64, MoveError> {
+    let mut expected = 0;
+    for shards in shards.chunks(LOOKED) {
+        let wanted: Vec<_> = shards.iter().map(|shard| (*shard, Want::Tallies)).collect();
+        let found = guest.patience.retry(|| guest.side.store.look(&wanted));
+        for found in found.map_err(MoveError::of(guest.side.name))? {
+            let rows = [TallyKind::Waiting, TallyKind::TopicLeased, TallyKind::TopicDead, TallyKind::History];
+            let counts = found.tallies().into_iter().filter(|(tally, _)| rows.contains(&tally.kind));
+            expected += counts.map(|(_, count)| count.max(0) as u64).sum::<u64>();
+        }
+    }
+    Ok(expected)
 }

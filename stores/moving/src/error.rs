@@ -9,11 +9,11 @@ use crate::sum::Sum;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MoveError {
     /// A server works on one of the stores.
-    #[error("the server {node} is running on {place} (its lease lasts for another {left}): stop it first")]
+    #[error("{place} is in use by {node}, with a lease that lasts for another {left}: stop all servers on it first")]
     Busy {
         /// The store.
         place: String,
-        /// The server's name.
+        /// The servers' names.
         node: String,
         /// For how long its word counted when it was heard last.
         left: Millis,
@@ -55,8 +55,20 @@ pub enum MoveError {
         /// Where it went.
         to: String,
     },
+    /// Some shards have crossed, so that it cannot be given up any more.
+    #[error(
+        "{crossed} of the shards of {from} are in {to} already: let the move finish, and move back afterwards if you have to"
+    )]
+    TooLate {
+        /// The source.
+        from: String,
+        /// The target.
+        to: String,
+        /// How many.
+        crossed: usize,
+    },
     /// A server, or another move, has taken one of the stores meanwhile.
-    #[error("{place} was taken over during the move, so it has changed: begin again when nothing works on it")]
+    #[error("{place} was taken over meanwhile, so it has changed: begin again when nothing works on it")]
     Overtaken {
         /// The store.
         place: String,
@@ -102,8 +114,8 @@ pub enum MoveError {
         error: StoreError,
     },
     /// Somebody said that there is no time left.
-    #[error("the move was stopped; it continues with the next start")]
-    Ended,
+    #[error("the move was halted; it continues with the next start of the server")]
+    Halted,
     /// The system gives no random numbers.
     #[error("cannot get random numbers from the system: {0}")]
     Chance(String),

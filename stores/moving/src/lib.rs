@@ -7,11 +7,14 @@
 //! are written in the order in which they are read, and each commit happens wholly or not at all: how far a move has come is what is there,
 //! and nothing has to be noted beside it. [`live`] moves a store under a server that goes on. The [mark](marks) in both stores says that a move is under way, and keeps servers from
 //! working on half of one.
+//!
+//! [`Grow`] moves rows within one store: from its shards into more of them.
 
 mod copying;
 mod emptiness;
 mod entries;
 mod error;
+mod growing;
 pub mod live;
 pub mod marks;
 mod patience;
@@ -28,6 +31,7 @@ use std::fmt;
 use punctual_core::store::Store;
 
 pub use error::MoveError;
+pub use growing::{Grow, GrowError, Grown, MOST_SHARDS, Outlook};
 pub use progress::Progress;
 pub use report::{Report, ShardReport};
 pub use stopped::Move;

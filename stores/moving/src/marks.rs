@@ -5,8 +5,8 @@
 //!             ▲          │                                    └─► Emptying ──────┘
 //!             └──────────┘ a server took the source up again
 //! ```
-//! A server that is moved while it runs has marks of its own, since the rows of both stores count then:
-//! `Crossing`, with the shards that are over there, and `Receiving`.
+//! A server that is moved while it runs has marks of its own, since the rows of both stores count then: `Crossing`, with the
+//! shards that are over there, and `Receiving`; and `Stayed`, if it was given up before the first shard had crossed.
 //!
 //! A mover notes `Leaving` before it claims, and a server looks after it has claimed. So of the two one learns of the
 //! other: either the mover finds the server's shards, or the server takes the note back, and the mover's last word,
@@ -55,6 +55,21 @@ pub enum Part {
     Crossing,
     /// It takes the shards of the other one.
     Receiving,
+    /// Its shards were to cross over, and the move was given up before the first one had: what the other one has of them is
+    /// of no use.
+    Stayed,
+}
+
+impl Mark {
+    /// Whether the server that owns the store's shards may let another move begin: none is under way, or none of which
+    /// anything has come.
+    pub(crate) fn is_void(&self) -> bool {
+        match self.part {
+            Part::Arrived | Part::Leaving | Part::Stayed => true,
+            Part::Crossing => self.crossed.is_empty(),
+            Part::Left | Part::Emptying | Part::Arriving | Part::Abandoned | Part::Receiving => false,
+        }
+    }
 }
 
 /// A mark and the revision of its entry; zero if there never was one.
@@ -127,8 +142,7 @@ pub enum Barred {
     },
     /// Some of its shards are elsewhere by now.
     #[error(
-        "this store was being moved to {to} while a server ran on it: set `store.moving_to` to that one, and the server \
-         continues the move"
+        "this store is being moved to {to} by the server that runs on it: start that server again, and it continues the move"
     )]
     Crossing {
         /// Where to.
@@ -180,7 +194,7 @@ fn verdict(noted: &Noted) -> Result<bool, Barred> {
     let Some(mark) = &noted.mark else { return Ok(false) };
     let other = mark.other.clone();
     match mark.part {
-        Part::Arrived => Ok(false),
+        Part::Arrived | Part::Stayed => Ok(false),
         Part::Leaving => Ok(true),
         Part::Left => Err(Barred::Left { to: other, at: Timestamp::from_millis(mark.at) }),
         Part::Emptying | Part::Arriving => Err(Barred::Arriving { from: other }),

@@ -53,13 +53,14 @@ impl<'a> Guest<'a> {
 
     /// Somebody else whose word counts.
     fn other<'r>(&self, roll: &'r Roll) -> Option<&'r Present> {
-        roll.nodes.iter().find(|present| present.who != self.who && roll.now() < present.until)
+        roll.there().find(|present| present.who != self.who)
     }
 
     fn busy(&self, other: &Present, roll: &Roll) -> MoveError {
+        let others = roll.there().filter(|present| present.who != self.who).map(|present| present.who.node.as_str());
         MoveError::Busy {
             place: self.side.name.to_owned(),
-            node: other.who.node.to_string(),
+            node: others.collect::<Vec<_>>().join(", "),
             left: other.until.since(roll.now()),
         }
     }

@@ -30,8 +30,8 @@ pub(crate) struct Counting<'a> {
     bytes: AtomicU64,
     done: AtomicU64,
     watch: &'a (dyn Fn(Progress) + Sync),
-    /// Set when there is no time left.
-    ended: Option<&'a AtomicBool>,
+    /// Set when what is under way is to end early.
+    halted: Option<&'a AtomicBool>,
 }
 
 impl<'a> Counting<'a> {
@@ -45,13 +45,13 @@ impl<'a> Counting<'a> {
             bytes: zero(),
             done: zero(),
             watch,
-            ended: None,
+            halted: None,
         }
     }
 
     /// The same, and what is under way ends early when this is set.
-    pub fn until(self, ended: &'a AtomicBool) -> Counting<'a> {
-        Counting { ended: Some(ended), ..self }
+    pub fn until(self, halted: &'a AtomicBool) -> Counting<'a> {
+        Counting { halted: Some(halted), ..self }
     }
 
     /// What is to be done.
@@ -80,8 +80,8 @@ impl<'a> Counting<'a> {
     }
 
     fn check(&self) -> Result<(), MoveError> {
-        match self.ended {
-            Some(ended) if ended.load(Ordering::Relaxed) => Err(MoveError::Ended),
+        match self.halted {
+            Some(halted) if halted.load(Ordering::Relaxed) => Err(MoveError::Halted),
             _ => Ok(()),
         }
     }

@@ -39,21 +39,28 @@ impl Held<'_> {
 
 /// The rows of a shard.
 pub(crate) struct Reading<'a> {
-    held: Held<'a>,
+    /// How the shard is held now.
+    pub held: Held<'a>,
     patience: Patience,
     tables: std::slice::Iter<'static, Table>,
     next: Option<(Table, Position)>,
     limit: usize,
+    bodies: Bodies,
 }
 
 impl<'a> Reading<'a> {
     pub fn new(held: Held<'a>, patience: Patience, tables: &'static [Table]) -> Reading<'a> {
-        Reading { held, patience, tables: tables.iter(), next: None, limit: MOST / 4 }
+        Reading { held, patience, tables: tables.iter(), next: None, limit: MOST / 4, bodies: Bodies::With }
+    }
+
+    /// The same, and bodies come back empty.
+    pub fn without_bodies(self) -> Reading<'a> {
+        Reading { bodies: Bodies::Without, limit: MOST, ..self }
     }
 
     fn page(&mut self, table: Table, from: Position) -> Result<Vec<Row>, StoreError> {
         let until = Timestamp::NEVER;
-        let scan = Scan { table, from, until, topic: None, limit: self.limit, bodies: Bodies::With };
+        let scan = Scan { table, from, until, topic: None, limit: self.limit, bodies: self.bodies };
         let page = self.patience.retry(|| self.held.read(Want::Scan(&scan)))?.span();
         self.next = page.next.map(|next| (table, next));
         let bytes: usize = page.rows.iter().map(weight).sum();

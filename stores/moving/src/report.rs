@@ -47,14 +47,14 @@ pub struct ShardReport {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Report { from, to, total, copied, entries, took, shards, .. } = self;
+        let counted = |count: u64, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+        let (copied, shards) = (counted(*copied, "row"), counted(shards.len() as u64, "shard"));
         writeln!(f, "moved {from} to {to}: {total}, the same on both sides")?;
-        let shards = shards.len();
-        writeln!(
+        write!(
             f,
-            "{copied} rows written and all read back in {:.1} s; {shards} shards, {entries} entries",
+            "{copied} written and all read back in {:.1} s; {shards}, {entries} of the cluster's entries",
             took.as_secs_f64()
-        )?;
-        writeln!(f, "{from} is marked as moved: no server starts on it. Set `store` to {to}")
+        )
     }
 }
 

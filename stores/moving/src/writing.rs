@@ -4,13 +4,15 @@
 //! shard is claimed anew, and then it is looked at what is there.
 
 use punctual_core::Timestamp;
+use punctual_core::shard::Note;
 use punctual_core::store::{
     Batch, Bodies, Change, Position, Refusal, Row, Scan, ScanBack, StoreError, Table, Tally, Tenure, Terms, Want,
 };
 
 use crate::error::MoveError;
+use crate::patience::Patience;
 use crate::presence::Guest;
-use crate::reading::Held;
+use crate::reading::{Held, Reading};
 use crate::sum::weight;
 
 /// How many bytes and changes a commit has at most, if the store would take more: beyond that it gets no faster, and
@@ -82,20 +84,34 @@ impl<'a> Writing<'a> {
         Ok(())
     }
 
-    /// Deletes all rows, and takes back all counts.
-    pub fn clear(&mut self) -> Result<(), MoveError> {
+    /// Deletes all rows, and takes back all counts. Says how the shard is held then.
+    pub fn clear(&mut self) -> Result<Tenure, MoveError> {
         for table in Table::ALL {
             self.clear_table(table)?;
+        }
+        self.count(&[])?;
+        Ok(self.tenure())
+    }
+
+    /// The same, and the shard's note stays.
+    pub fn clear_but_note(&mut self) -> Result<(), MoveError> {
+        for table in Table::ALL {
+            self.clear_of(table, |row| Note::read(row).is_none())?;
         }
         self.count(&[])
     }
 
     /// Deletes all rows of a table.
     pub fn clear_table(&mut self, table: Table) -> Result<(), MoveError> {
+        self.clear_of(table, |_| true)
+    }
+
+    fn clear_of(&mut self, table: Table, is_meant: impl Fn(&Row) -> bool) -> Result<(), MoveError> {
         let mut scan = first(table, Position::START, self.most_changes);
         loop {
             let page = self.guest.patience.retry(|| self.held.read(Want::Scan(&scan)));
-            let page = page.map_err(MoveError::of(self.guest.side.name))?.span();
+            let mut page = page.map_err(MoveError::of(self.guest.side.name))?.span();
+            page.rows.retain(&is_meant);
             self.remove(&page.rows)?;
             match page.next {
                 Some(next) => scan.from = next,
@@ -104,11 +120,35 @@ impl<'a> Writing<'a> {
         }
     }
 
+    /// The shard's note, if it was ever opened.
+    pub fn note(&self) -> Result<Option<Row>, MoveError> {
+        let found = self.guest.patience.retry(|| note_of(self.held, self.guest.patience));
+        found.map_err(MoveError::of(self.guest.side.name))
+    }
+
+    /// Lets the shard have this note.
+    pub fn put_note(&mut self, note: Note) -> Result<(), MoveError> {
+        let (there, row) = (self.note()?, note.row());
+        if there.as_ref() == Some(&row) {
+            return Ok(());
+        }
+        // In old stores it may have had another number.
+        let replaces = there.map(|there| there.place());
+        let change = || vec![Change::Insert { row: row.clone(), replaces: replaces.clone() }];
+        let patience = self.guest.patience;
+        self.commit(change, Vec::new, |held| Ok(note_of(held, patience)?.as_ref() == Some(&row)))
+    }
+
     /// Makes the counts what they should be.
     pub fn count(&mut self, wanted: &[(Tally, i64)]) -> Result<(), MoveError> {
         let there = self.guest.patience.retry(|| self.held.read(Want::Tallies));
         let there = there.map_err(MoveError::of(self.guest.side.name))?.tallies();
-        for some in difference(wanted, &there).chunks(self.most_changes) {
+        self.recount(&there, wanted)
+    }
+
+    /// The same if it is known what they are.
+    pub fn recount(&mut self, there: &[(Tally, i64)], wanted: &[(Tally, i64)]) -> Result<(), MoveError> {
+        for some in difference(wanted, there).chunks(self.most_changes) {
             let is_there = |held: Held<'_>| {
                 let now = held.read(Want::Tallies)?.tallies();
                 Ok(some.iter().all(|(tally, _)| count_of(&now, tally) == count_of(wanted, tally)))
@@ -166,6 +206,16 @@ fn has(held: Held<'_>, row: &Row) -> Result<bool, StoreError> {
             (there, _) => return Ok(there.is_some_and(|there| there.position() == row.position())),
         }
     }
+}
+
+/// A shard's note, wherever it stands among the settings.
+fn note_of(held: Held<'_>, patience: Patience) -> Result<Option<Row>, StoreError> {
+    for page in Reading::new(held, patience, &[Table::Settings]).without_bodies() {
+        if let Some(note) = page?.into_iter().find(|row| Note::read(row).is_some()) {
+            return Ok(Some(note));
+        }
+    }
+    Ok(None)
 }
 
 /// What has to be added to one for it to become the other. Both are in order.

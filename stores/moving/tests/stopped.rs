@@ -14,7 +14,7 @@ use punctual_core::store::{Beat, Incarnation, ShardId, Store};
 use punctual_core::{Millis, Name};
 use punctual_moving::marks::{self, Barred};
 use punctual_moving::{Move, MoveError, Side};
-use stage::{Life, Line, Stage, claim, contents, fill};
+use stage::{ENDLESS, Life, Line, Stage, claim, contents, fill};
 
 fn side<'a>(store: &'a dyn Store, name: &'a str) -> Side<'a> {
     Side { store, name }
@@ -23,8 +23,6 @@ fn side<'a>(store: &'a dyn Store, name: &'a str) -> Side<'a> {
 fn plan<'a>(from: &'a dyn Store, to: &'a dyn Store) -> Move<'a> {
     Move::new(side(from, "the old store"), side(to, "the new store"))
 }
-
-const ENDLESS: i64 = i64::MAX / 2;
 
 #[test]
 fn all_that_is_there_arrives_and_is_reported() {

@@ -3,17 +3,15 @@
 use punctual_core::store::StoreError;
 
 use crate::MysqlStore;
+use crate::answer::Record;
 use crate::read::damaged;
-use crate::sql::{Sql, Tables};
+use crate::sql::Tables;
 
 /// A line for each kind of damage, and none for a store that is well.
 pub(crate) fn check(store: &MysqlStore) -> Result<Vec<String>, StoreError> {
     let mut lines = Vec::new();
     for (question, what) in questions(&store.tables) {
-        let sql = Sql::from(question);
-        let answers = store.pool.retry(|line, deadline| line.ask(&sql, deadline).map_err(|stopped| stopped.why))?;
-        let record = answers.into_iter().flat_map(|answer| answer.rows()).next();
-        let count = record.map_or(Ok(0), |mut record| record.number()).map_err(damaged)?;
+        let count = store.survey(question)?.first_mut().map_or(Ok(0), Record::number).map_err(damaged)?;
         if count > 0 {
             lines.push(format!("{count} {what}"));
         }
@@ -36,6 +34,17 @@ fn questions(tables: &Tables) -> Vec<(String, &'static str)> {
                 listed.join(",")
             ),
             "tables are not of the engine InnoDB: ALTER TABLE them to it",
+        ),
+        (
+            format!("SELECT COUNT(*) FROM {rows} WHERE tbl NOT BETWEEN 1 AND 4 OR at>9007199254740991"),
+            "rows are in a table that is none, or at a time after the end of time",
+        ),
+        (
+            format!(
+                "SELECT COUNT(*) FROM {rows} r JOIN {names} n ON n.shard=r.shard AND n.seq=r.seq \
+                 WHERE ORD(n.name)<>IF(r.tbl=4,1,0)"
+            ),
+            "settings are among the tasks, or tasks among the settings",
         ),
         (orphans(rows, names), "rows have no key and no body"),
         (orphans(names, rows), "keys have no row"),

@@ -75,7 +75,7 @@ impl Call<'_> {
             let statements = self.statements(&pending);
             match self.send(line, &statements, deadline) {
                 Ok(()) => {
-                    self.store.hardships.end();
+                    self.store.hardships.forget();
                     pending.into_iter().for_each(|index| self.outcomes[index] = Some(Ok(())));
                 }
                 Err(stopped) => {
@@ -137,7 +137,7 @@ impl Call<'_> {
                 Ok(())
             }
             (part, code) => {
-                self.store.hardships.note(&why);
+                why.hardship().into_iter().for_each(|hardship| self.store.hardships.note(hardship));
                 // What the server refuses before the end is rolled back; of everything else nobody knows.
                 self.is_doubtful |= code.is_none() || part == Part::Frame;
                 if code.is_some() {

@@ -3,62 +3,16 @@
 //! The store's callers block, and may be anybody's threads. What is asynchronous runs on threads of our own, and the caller
 //! waits on a channel.
 
-use std::sync::{Arc, mpsc};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Instant;
 
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, DriverError, Error, IoError, Opts};
-use tokio::runtime::{Builder, Runtime};
-use tokio::time::timeout_at;
+use punctual_database::Threads;
 
 use crate::answer::{Answer, Record};
-use crate::config::Login;
+use crate::login::Login;
 use crate::trouble::Trouble;
-
-/// What our threads may be behind the deadline before the caller stops waiting for them.
-const GRACE: Duration = Duration::from_millis(300);
-
-/// The threads on which conversations are held.
-pub(crate) struct Threads(Option<Runtime>);
-
-impl Threads {
-    pub(crate) fn start() -> Result<Arc<Threads>, std::io::Error> {
-        let mut threads = Builder::new_multi_thread();
-        let runtime = threads.worker_threads(2).thread_name("punctual-mysql").enable_all().build()?;
-        Ok(Arc::new(Threads(Some(runtime))))
-    }
-
-    /// Has something done and waits for it, not much longer than until the deadline.
-    fn wait<T: Send + 'static>(
-        &self,
-        deadline: Instant,
-        work: impl Future<Output = T> + Send + 'static,
-    ) -> Result<T, Trouble> {
-        let (send, receive) = mpsc::channel();
-        self.runtime().spawn(async move {
-            // Whoever does not wait any more has told its caller so, and the connection goes with the answer.
-            let _ = send.send(timeout_at(deadline.into(), work).await);
-        });
-        let left = deadline.saturating_duration_since(Instant::now());
-        match receive.recv_timeout(left + GRACE) {
-            Ok(Ok(done)) => Ok(done),
-            Ok(Err(_)) | Err(_) => Err(Trouble::Late),
-        }
-    }
-
-    fn runtime(&self) -> &Runtime {
-        self.0.as_ref().expect("there until it is dropped")
-    }
-}
-
-impl Drop for Threads {
-    /// Waits for nothing, since it may be somebody's asynchronous thread that drops the last of us.
-    fn drop(&mut self) {
-        if let Some(runtime) = self.0.take() {
-            runtime.shutdown_background();
-        }
-    }
-}
 
 /// A conversation with a server, after the greeting.
 pub(crate) struct Connection {
@@ -78,7 +32,7 @@ impl Connection {
     /// Meets the server and proves who we are.
     pub(crate) fn open(threads: &Arc<Threads>, login: &Login, deadline: Instant) -> Result<Connection, Trouble> {
         let (secret, plain) = (login.secret.clone(), login.plain.clone());
-        let conn = threads.wait(deadline, meet(secret, plain))??;
+        let conn = threads.begin(meet(secret, plain)).wait_until(deadline).ok_or(Trouble::Late)??;
         Ok(Connection { threads: Arc::clone(threads), conn: Some(conn) })
     }
 
@@ -86,12 +40,12 @@ impl Connection {
     pub(crate) fn ask(&mut self, text: Vec<u8>, deadline: Instant) -> Result<Vec<Answer>, Stopped> {
         let stopped = |why| Stopped { after: 0, why };
         let mut conn = self.conn.take().ok_or_else(|| stopped(Trouble::Away("the connection is closed".to_owned())))?;
-        let asked = self.threads.wait(deadline, async move {
+        let asked = self.threads.begin(async move {
             let mut answers = Vec::new();
             let walked = walk(&mut conn, text, &mut answers).await;
             (conn, answers, walked)
         });
-        let (conn, answers, walked) = asked.map_err(stopped)?;
+        let (conn, answers, walked) = asked.wait_until(deadline).ok_or_else(|| stopped(Trouble::Late))?;
         match walked.map_err(Trouble::from) {
             Ok(()) => {
                 self.conn = Some(conn);
@@ -109,7 +63,7 @@ impl Connection {
 impl Drop for Connection {
     /// Says goodbye from one of our threads, wherever this is dropped.
     fn drop(&mut self) {
-        let _ours = self.threads.0.as_ref().map(|runtime| runtime.enter());
+        let _ours = self.threads.handle().enter();
         self.conn = None;
     }
 }

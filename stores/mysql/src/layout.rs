@@ -13,7 +13,8 @@
 
 use std::time::Instant;
 
-use crate::OpenError;
+use punctual_database::{Migrated, OpenError};
+
 use crate::answer::Answer;
 use crate::name;
 use crate::pool::{Line, Pool};
@@ -22,15 +23,6 @@ use crate::trouble::{Trouble, code};
 
 /// The version that this code reads and writes.
 pub(crate) const VERSION: u32 = 1;
-
-/// What a migration has done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Migrated {
-    /// The version that was there; none where there was nothing.
-    pub from: Option<u32>,
-    /// The version that is there now.
-    pub to: u32,
-}
 
 /// Makes the tables, or brings them up to date.
 pub(crate) fn migrate(pool: &Pool, tables: &Tables) -> Result<Migrated, OpenError> {
@@ -108,7 +100,7 @@ fn first_number(answers: Vec<Answer>) -> Option<u64> {
 }
 
 fn first_version(tables: &Tables) -> Vec<String> {
-    let Tables { layout, shards, nodes, cluster, names, members, rows, tallies, deltas } = tables;
+    let Tables { layout, shards, nodes, cluster, names, members, rows, tallies, deltas, .. } = tables;
     let shard = "shard SMALLINT UNSIGNED NOT NULL";
     let key = name::LONGEST;
     let table = |name: &str, columns: String| {

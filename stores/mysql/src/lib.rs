@@ -1,7 +1,7 @@
 //! Punctual's store in MariaDB (10.6 and later) or MySQL (8.0 and later).
 //!
 //! ```no_run
-//! use punctual_mysql::{Config, MysqlStore};
+//! use punctual_mysql::{Config, Database, MysqlStore};
 //!
 //! let store = MysqlStore::open(Config::new("mysql://punctual:secret@db.example.com/punctual"))?;
 //! println!("{store}"); // MariaDB 10.11.19 at db.example.com:3306/punctual, tables punctual_*, commits are synced
@@ -16,10 +16,11 @@ mod answer;
 mod change;
 mod check;
 mod commit;
-mod config;
 mod connection;
+mod contents;
 mod keeper;
 mod layout;
+mod login;
 mod membership;
 mod name;
 mod page;
@@ -33,24 +34,22 @@ mod trouble;
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use punctual_core::store::StoreError;
+use punctual_database::{Hardships, Kind, Threads};
 
-use connection::Threads;
+use answer::{Answer, Record};
 use keeper::Keeper;
+use login::Login;
 use pool::Pool;
 use server::Server;
-use sql::Tables;
-use trouble::Hardships;
+use sql::{Sql, Tables};
 
-pub use config::Config;
-pub use layout::Migrated;
-pub use trouble::OpenError;
+pub use punctual_database::{Config, Contents, Database, Migrated, OpenError, ShardContents, Status};
 
-/// A beat that comes late is worth nothing, so it is given up early.
-const BEAT_PATIENCE: Duration = Duration::from_secs(2);
+/// How long a look at all rows may take.
+const SURVEY: Duration = Duration::from_secs(3_600);
 
 /// A store in a database of a MariaDB or MySQL server.
 pub struct MysqlStore {
@@ -58,90 +57,88 @@ pub struct MysqlStore {
     /// What keeps the node's shards never waits behind what the shards do.
     beats: Pool,
     tables: Tables,
-    prefix: String,
     server: Server,
     hardships: Hardships,
     keeper: Keeper,
 }
 
-/// How it goes, for metrics.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Status {
-    /// Texts that were sent.
-    pub round_trips: u64,
-    /// Attempts that were not the first ones.
-    pub retries: u64,
-    /// Calls that failed.
-    pub failures: u64,
-    /// Connections that are open.
-    pub connections: usize,
-    /// Those that are in use.
-    pub busy: usize,
-    /// What the tables take on the server's disk, as of a minute ago at most.
-    pub bytes: u64,
-}
+impl Database for MysqlStore {
+    const KIND: Kind = Kind {
+        name: "MySQL",
+        word: "mysql",
+        schemes: &["mysql", "mariadb"],
+        form: "mysql://USER@HOST/DATABASE",
+        settings: &[],
+        backup: "mariadb-dump or mysqldump --single-transaction",
+    };
 
-impl MysqlStore {
-    /// Opens the store; makes its tables or brings them up to date if need be.
-    pub fn open(config: Config) -> Result<MysqlStore, OpenError> {
-        MysqlStore::prepare(config, |pool, tables| layout::migrate(pool, tables).map(|_| ()))
+    fn open(config: Config) -> Result<MysqlStore, OpenError> {
+        MysqlStore::prepare(&config, |pool, tables| layout::migrate(pool, tables).map(drop))
     }
 
-    /// Opens a store that is there, as it is.
-    pub fn attach(config: Config) -> Result<MysqlStore, OpenError> {
-        MysqlStore::prepare(config, layout::verify)
+    fn attach(config: Config) -> Result<MysqlStore, OpenError> {
+        MysqlStore::prepare(&config, layout::verify)
     }
 
-    /// Makes the tables, or brings them up to date.
-    pub fn migrate(config: &Config) -> Result<Migrated, OpenError> {
-        let pool = Pool::new(threads()?, config.login()?, 1, config.patience);
-        let deadline = pool.deadline();
-        Server::learn(&mut pool.take(deadline)?, deadline)?;
-        layout::migrate(&pool, &Tables::new(&config.prefix))
+    fn freeze(config: Config) -> Result<Option<MysqlStore>, OpenError> {
+        let store = MysqlStore::attach(config)?;
+        Ok(Some(MysqlStore { pool: Arc::new(store.pool.frozen()), ..store }))
     }
 
-    fn prepare(
-        config: Config,
-        prepare_tables: impl FnOnce(&Pool, &Tables) -> Result<(), OpenError>,
-    ) -> Result<MysqlStore, OpenError> {
-        let login = config.login()?;
-        let tables = Tables::new(&config.prefix);
-        let threads = threads()?;
-        let beats = Pool::new(Arc::clone(&threads), login.clone(), 1, config.patience.min(BEAT_PATIENCE));
-        let pool = Arc::new(Pool::new(threads, login, config.connections, config.patience));
-        let deadline = pool.deadline();
-        let server = Server::learn(&mut pool.take(deadline)?, deadline)?;
-        prepare_tables(&pool, &tables)?;
-        let keeper = Keeper::start(pool.clone(), tables.clone(), server.product);
-        let keeper = keeper.map_err(no_threads)?;
-        let hardships = Hardships::default();
-        Ok(MysqlStore { pool, beats, tables, prefix: config.prefix, server, hardships, keeper })
+    fn migrate(config: &Config) -> Result<Migrated, OpenError> {
+        let (pool, tables, _) = MysqlStore::reach(config)?;
+        layout::migrate(&pool, &tables)
     }
 
-    /// What makes confirmations worth less than they should be, and what to do about it.
-    pub fn warnings(&self) -> Vec<String> {
+    fn status(&self) -> Status {
+        let (sizes, beats) = (self.pool.size(), self.beats.size());
+        let status = self.pool.counters().status((sizes.0 + beats.0, sizes.1 + beats.1));
+        Status { disk_bytes: self.keeper.bytes(), ..status }
+    }
+
+    fn warnings(&self) -> Vec<String> {
         self.server.warnings()
     }
 
-    /// How it goes, without asking the server.
-    pub fn status(&self) -> Status {
-        let sum = |counter: fn(&pool::Counters) -> &std::sync::atomic::AtomicU64| {
-            [&*self.pool, &self.beats].map(|pool| counter(&pool.counters).load(Ordering::Relaxed)).iter().sum()
-        };
-        let (sizes, beats) = (self.pool.size(), self.beats.size());
-        Status {
-            round_trips: sum(|counters| &counters.round_trips),
-            retries: sum(|counters| &counters.retries),
-            failures: sum(|counters| &counters.failures),
-            connections: sizes.0 + beats.0,
-            busy: sizes.1 + beats.1,
-            bytes: self.keeper.bytes(),
-        }
+    fn check(&self) -> Result<Vec<String>, StoreError> {
+        check::check(self)
     }
 
-    /// What is wrong with the tables that no reading of rows would show: a line for each.
-    pub fn check(&self) -> Result<Vec<String>, StoreError> {
-        check::check(self)
+    fn contents(&self) -> Result<Contents, StoreError> {
+        contents::contents(self)
+    }
+}
+
+impl MysqlStore {
+    /// Connects, and learns whether the server will do.
+    fn reach(config: &Config) -> Result<(Pool, Tables, Server), OpenError> {
+        let (login, tables) = (Login::of(config)?, Tables::of(config)?);
+        let threads = Arc::new(Threads::start("mysql")?);
+        let pool = Pool::new(threads, login, config.connections, config.patience);
+        let deadline = pool.deadline();
+        let server = Server::learn(&mut pool.take(deadline)?, deadline)?;
+        Ok((pool, tables, server))
+    }
+
+    fn prepare(
+        config: &Config,
+        prepare_tables: impl FnOnce(&Pool, &Tables) -> Result<(), OpenError>,
+    ) -> Result<MysqlStore, OpenError> {
+        let (pool, tables, server) = MysqlStore::reach(config)?;
+        prepare_tables(&pool, &tables)?;
+        let beats = pool.beside(1);
+        let pool = Arc::new(pool);
+        let keeper = Keeper::start(pool.clone(), tables.clone(), server.product);
+        let keeper = keeper.map_err(|error| OpenError::Away(format!("no thread can be started: {error}")))?;
+        Ok(MysqlStore { pool, beats, tables, server, hardships: Hardships::default(), keeper })
+    }
+
+    /// The answer to a statement that looks at all rows, and takes as long as it takes.
+    fn survey(&self, statement: String) -> Result<Vec<Record>, StoreError> {
+        let sql = Sql::from(statement);
+        let patient = self.pool.patient(SURVEY);
+        let answers = patient.retry(|line, deadline| line.ask(&sql, deadline).map_err(|stopped| stopped.why))?;
+        Ok(answers.into_iter().flat_map(Answer::rows).collect())
     }
 
     /// The longest text that fits into a packet of the server's.
@@ -150,17 +147,9 @@ impl MysqlStore {
     }
 }
 
-fn threads() -> Result<Arc<Threads>, OpenError> {
-    Threads::start().map_err(no_threads)
-}
-
-fn no_threads(error: std::io::Error) -> OpenError {
-    OpenError::Away(format!("no thread can be started: {error}"))
-}
-
 impl fmt::Display for MysqlStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (place, prefix) = (&self.pool.login().place, &self.prefix);
+        let (place, prefix) = (&self.pool.login().place, &self.tables.prefix);
         write!(f, "{} at {place}, tables {prefix}*, {}", self.server, self.server.durability())
     }
 }

@@ -41,7 +41,7 @@ pub(crate) fn beat(store: &MysqlStore, beat: &Beat) -> Result<Roll, StoreError> 
          SELECT shard,fence,node,incarnation FROM {shards} ORDER BY shard;\
          SELECT entry,revision FROM {cluster} ORDER BY entry"
     ));
-    let answers = store.beats.retry(|line, deadline| ask(line, &sql, deadline))?;
+    let answers = store.beats.retry_for(beat.patience(), |line, deadline| ask(line, &sql, deadline))?;
     let mut answers = VecDeque::from(answers);
     answers.drain(..2);
     let micros = next(&mut answers)?.first_mut().map_or(Ok(0), Record::number).map_err(damaged)?;
@@ -152,29 +152,36 @@ pub(crate) fn get(store: &MysqlStore, key: &str) -> Result<Option<Entry>, StoreE
 
 pub(crate) fn put(store: &MysqlStore, key: &str, seen: u64, value: &[u8]) -> Result<Result<u64, Outdated>, StoreError> {
     let cluster = &store.tables.cluster;
-    let mut sql = Sql::default();
+    // No revision is given twice, also after the database went back.
+    let mut sql = Sql::from(format!("SET @revision=GREATEST({},{NOW});", seen.saturating_add(1)));
     if seen == 0 {
-        sql.raw(&format!("INSERT INTO {cluster} (entry,revision,value) SELECT ")).bytes(key.as_bytes()).raw(",1,");
-        sql.bytes(value).raw(&format!(" FROM DUAL WHERE NOT EXISTS (SELECT 1 FROM {cluster} WHERE entry="));
+        sql.raw(&format!("INSERT INTO {cluster} (entry,revision,value) SELECT ")).bytes(key.as_bytes());
+        sql.raw(",@revision,")
+            .bytes(value)
+            .raw(&format!(" FROM DUAL WHERE NOT EXISTS (SELECT 1 FROM {cluster} WHERE entry="));
         sql.bytes(key.as_bytes()).raw(")");
     } else {
-        sql.raw(&format!("UPDATE {cluster} SET revision=")).number(seen.saturating_add(1)).raw(",value=").bytes(value);
+        sql.raw(&format!("UPDATE {cluster} SET revision=@revision,value=")).bytes(value);
         sql.raw(" WHERE entry=").bytes(key.as_bytes()).raw(" AND revision=").number(seen);
     }
-    sql.then(&entry(store, key));
+    sql.raw(";SELECT @revision").then(&entry(store, key));
     let mut attempts = 0;
     let answers = store.pool.retry(|line, deadline| {
         attempts += 1;
         ask(line, &sql, deadline)
     })?;
-    let is_written = answers.first().is_some_and(|answer| answer.affected() == 1);
-    let current = read_entry(answers.into_iter().nth(1))?;
-    // The first attempt may have written it, and its answer was lost.
-    let is_ours = |entry: &Entry| attempts > 1 && entry.revision == seen + 1 && entry.value == value;
-    if is_written || current.as_ref().is_some_and(is_ours) {
-        return Ok(Ok(seen + 1));
+    let mut answers = VecDeque::from(answers);
+    answers.pop_front();
+    let is_written = answers.pop_front().is_some_and(|answer| answer.affected() == 1);
+    let given = next(&mut answers)?.first_mut().map_or(Ok(0), Record::number).map_err(damaged)?;
+    if is_written {
+        return Ok(Ok(given));
     }
-    Ok(Err(Outdated { current: current.map_or(0, |entry| entry.revision) }))
+    let found = read_entry(answers.pop_front())?;
+    let current = found.as_ref().map_or(0, |entry| entry.revision);
+    // The first attempt may have written it, and its answer was lost.
+    let is_ours = attempts > 1 && current > seen && found.is_some_and(|entry| entry.value == value);
+    Ok(if is_ours { Ok(current) } else { Err(Outdated { current }) })
 }
 
 fn entry(store: &MysqlStore, key: &str) -> Sql {

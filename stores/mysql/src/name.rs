@@ -28,13 +28,10 @@ pub(crate) fn topic_prefix(table: Table, topic: &str) -> Vec<u8> {
     bytes
 }
 
-/// The key of which these are the bytes; `None` if they are damaged.
-pub(crate) fn decode(bytes: &[u8]) -> Option<Key> {
+/// Topic, id and queue of the key of which these are the bytes; `None` if they are damaged.
+pub(crate) fn parts(bytes: &[u8]) -> Option<[&[u8]; 3]> {
     let mut rest = bytes.get(1..)?;
-    let topic = take(&mut rest)?;
-    let id = take(&mut rest)?;
-    let queue = std::str::from_utf8(rest).ok().filter(|queue| queue.len() <= 255)?;
-    Some(Key::new(topic, id, queue))
+    Some([take(&mut rest)?, take(&mut rest)?, rest])
 }
 
 fn put(bytes: &mut Vec<u8>, part: &str) {
@@ -42,11 +39,11 @@ fn put(bytes: &mut Vec<u8>, part: &str) {
     bytes.extend_from_slice(part.as_bytes());
 }
 
-fn take<'a>(bytes: &mut &'a [u8]) -> Option<&'a str> {
+fn take<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
     let (&length, rest) = bytes.split_first()?;
     let (part, rest) = rest.split_at_checked(usize::from(length))?;
     *bytes = rest;
-    std::str::from_utf8(part).ok()
+    Some(part)
 }
 
 #[cfg(test)]
@@ -59,7 +56,7 @@ mod tests {
         let keys = [("a", "b", "c"), ("ab", "", "c"), ("", "ab", "c"), ("", "", ""), (&longest, &longest, &longest)];
         let all: Vec<Vec<u8>> = keys.iter().map(|(t, i, q)| encode(Table::Live, &Key::new(t, i, q))).collect();
         for ((topic, id, queue), bytes) in keys.iter().zip(&all) {
-            assert_eq!(decode(bytes), Some(Key::new(topic, id, queue)));
+            assert_eq!(parts(bytes), Some([topic.as_bytes(), id.as_bytes(), queue.as_bytes()]));
             assert!(bytes.starts_with(&topic_prefix(Table::Dead, topic)) && bytes.len() <= LONGEST);
             assert_eq!(all.iter().filter(|other| *other == bytes).count(), 1);
         }
@@ -68,8 +65,8 @@ mod tests {
 
     #[test]
     fn damaged_bytes_are_no_key() {
-        for bytes in [&[][..], &[0], &[0, 5, b'a'], &[0, 1, 0xff, 0], &[0, 0, 0, 0xff]] {
-            assert_eq!(decode(bytes), None, "{bytes:?}");
+        for bytes in [&[][..], &[0], &[0, 5, b'a'], &[0, 1, b'a'], &[0, 1, b'a', 2, b'b']] {
+            assert_eq!(parts(bytes), None, "{bytes:?}");
         }
     }
 }

@@ -1,35 +1,28 @@
 //! Connections at rest, and what happens to them when the server was away.
 //!
-//! Invariant: a connection that rests has no transaction open. One that failed in the middle of something either rolls it
+//! Invariant: a connection that rests has no transaction open, but for the one of a pool that sees one moment. One that failed in the middle of something either rolls it
 //! back or is closed, and the server rolls back what a closed connection leaves.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use punctual_core::store::StoreError;
+use punctual_database::{Counters, Pauses, Threads};
 
 use crate::answer::Answer;
-use crate::config::{Login, SERVER_WAITS};
-use crate::connection::{Connection, Stopped, Threads};
+use crate::connection::{Connection, Stopped};
+use crate::login::{Login, SERVER_WAITS};
 use crate::sql::Sql;
 use crate::trouble::Trouble;
 
+/// From here on a connection sees one moment.
+const SNAPSHOT: &str = ";SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ;\
+                        START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY";
+
 /// We close a connection that rests before the server does.
 const RESTS: Duration = Duration::from_secs(40);
-
-/// What was done, for who wants to know.
-#[derive(Default)]
-pub(crate) struct Counters {
-    pub(crate) round_trips: AtomicU64,
-    pub(crate) retries: AtomicU64,
-    pub(crate) failures: AtomicU64,
-}
-
-pub(crate) fn count(counter: &AtomicU64) {
-    counter.fetch_add(1, Ordering::Relaxed);
-}
 
 /// Connections to one server, at most so many at a time.
 pub(crate) struct Pool {
@@ -39,7 +32,9 @@ pub(crate) struct Pool {
     patience: Duration,
     held: Mutex<Held>,
     freed: Condvar,
-    pub(crate) counters: Counters,
+    /// Whether the connection sees the tables as they are at one moment. Only one can, and here is whether it was made.
+    moment: Option<AtomicBool>,
+    counters: Arc<Counters>,
 }
 
 #[derive(Default)]
@@ -51,7 +46,29 @@ struct Held {
 impl Pool {
     pub(crate) fn new(threads: Arc<Threads>, login: Login, limit: usize, patience: Duration) -> Pool {
         let (held, freed, counters) = Default::default();
-        Pool { threads, login, limit: limit.max(1), patience, held, freed, counters }
+        Pool { threads, login, limit, patience, held, freed, moment: None, counters }
+    }
+
+    /// Another one, to the same server and counted with this one.
+    pub(crate) fn beside(&self, limit: usize) -> Pool {
+        let (held, freed) = Default::default();
+        let (threads, counters) = (Arc::clone(&self.threads), Arc::clone(&self.counters));
+        let (login, patience) = (self.login.clone(), self.patience);
+        Pool { threads, login, limit, patience, held, freed, moment: None, counters }
+    }
+
+    /// Another one, for work that takes long.
+    pub(crate) fn patient(&self, patience: Duration) -> Pool {
+        Pool { patience, ..self.beside(1) }
+    }
+
+    /// Another one, which sees the tables as they are at one moment.
+    pub(crate) fn frozen(&self) -> Pool {
+        Pool { moment: Some(AtomicBool::new(false)), ..self.beside(1) }
+    }
+
+    pub(crate) fn counters(&self) -> &Counters {
+        &self.counters
     }
 
     pub(crate) fn login(&self) -> &Login {
@@ -75,8 +92,7 @@ impl Pool {
         while held.busy >= self.limit {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                let why = format!("all {} connections were busy for too long", self.limit);
-                return Err(Trouble::Away(why));
+                return Err(Trouble::Away("no connection was free in time".to_owned()));
             }
             held = self.freed.wait_timeout(held, left).expect("nothing panics under it").0;
         }
@@ -95,10 +111,19 @@ impl Pool {
     /// Does something until it succeeds, fails for good or the time is over. It has to be harmless when done twice.
     pub(crate) fn retry<T>(
         &self,
+        attempt: impl FnMut(&mut Line<'_>, Instant) -> Result<T, Trouble>,
+    ) -> Result<T, StoreError> {
+        self.retry_for(self.patience, attempt)
+    }
+
+    /// The same for no longer than this.
+    pub(crate) fn retry_for<T>(
+        &self,
+        patience: Duration,
         mut attempt: impl FnMut(&mut Line<'_>, Instant) -> Result<T, Trouble>,
     ) -> Result<T, StoreError> {
-        let deadline = self.deadline();
-        let mut pause = Duration::from_millis(5);
+        let deadline = Instant::now() + self.patience.min(patience);
+        let mut pauses = Pauses::default();
         loop {
             let done = self.take(deadline).and_then(|mut line| {
                 let until = line.deadline(deadline);
@@ -108,20 +133,24 @@ impl Pool {
                 Ok(done) => return Ok(done),
                 Err(trouble) => trouble,
             };
-            if !trouble.passes() || Instant::now() + pause >= deadline {
-                count(&self.counters.failures);
-                return Err(trouble.into());
-            }
-            count(&self.counters.retries);
+            let Some(pause) = pauses.next(deadline).filter(|_| trouble.passes()) else {
+                self.counters.count_failure();
+                return Err(StoreError::Unavailable(format!("{}: {trouble}", self.login.place)));
+            };
+            self.counters.count_retry();
             thread::sleep(pause);
-            pause = (2 * pause).min(Duration::from_millis(500));
         }
     }
 
     fn connect(&self, deadline: Instant) -> Result<Connection, Trouble> {
+        if self.moment.as_ref().is_some_and(|is_seen| is_seen.swap(true, Ordering::Relaxed)) {
+            return Err(Trouble::Foreign("the connection that saw one moment is lost".to_owned()));
+        }
         let mut connection = Connection::open(&self.threads, &self.login, deadline)?;
-        count(&self.counters.round_trips);
-        connection.ask(session(self.patience).into_bytes(), deadline).map_err(|stopped| stopped.why)?;
+        self.counters.count_round_trip();
+        let moment = self.moment.as_ref().map_or("", |_| SNAPSHOT);
+        let text = format!("{}{moment}", session(self.patience));
+        connection.ask(text.into_bytes(), deadline).map_err(|stopped| stopped.why)?;
         Ok(connection)
     }
 
@@ -158,7 +187,7 @@ impl Line<'_> {
         let Some(connection) = self.connection.as_mut() else {
             return Err(Stopped { after: 0, why: Trouble::Away("the connection is closed".to_owned()) });
         };
-        count(&self.pool.counters.round_trips);
+        self.pool.counters.count_round_trip();
         let asked = connection.ask(sql.as_bytes().to_vec(), deadline);
         if let Err(stopped) = &asked {
             self.is_soiled = true;

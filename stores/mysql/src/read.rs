@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use bytes::Bytes;
-use punctual_core::store::{Bodies, Found, Key, Row, ShardId, StoreError, Table, Tallies, Tally, Want};
+use punctual_core::store::{Bodies, Found, Key, Row, ShardId, StoreError, StoredRow, Table, Tallies, Tally, Want};
 use punctual_core::{Name, Timestamp};
 
 use crate::answer::{Answer, Record};
@@ -93,22 +93,15 @@ fn listed(answers: &mut VecDeque<Answer>, length: usize, bodies: Bodies) -> Resu
 /// A row, from the [`COLUMNS`]; without its body.
 pub(crate) fn row(record: &mut Record) -> Result<Row, StoreError> {
     let seq = record.number().map_err(damaged)?;
-    let number = record.number().map_err(damaged)?;
+    let table = record.number().map_err(damaged)?;
     let at = record.number().map_err(damaged)?;
     let key = record.bytes().map_err(damaged)?.unwrap_or_default();
     let group = record.bytes().map_err(damaged)?;
     let state = record.bytes().map_err(damaged)?.unwrap_or_default();
-    let table = Table::ALL.into_iter().find(|table| *table as u64 == number);
-    Ok(Row {
-        table: table.ok_or_else(|| damaged("no such table"))?,
-        key: name::decode(&key).ok_or_else(|| damaged("a key that is none"))?,
-        seq,
-        at: instant(at),
-        group: group.map(|group| named(&group)).transpose()?,
-        // A state outlives the row's body in memory, so it has memory of its own.
-        state: Bytes::copy_from_slice(&state),
-        body: Bytes::new(),
-    })
+    let key = name::parts(&key).ok_or_else(|| StoreError::damaged(format_args!("row {seq}"), "its key is none"))?;
+    // A state outlives the row's body in memory, so it has memory of its own.
+    let (state, body) = (Bytes::copy_from_slice(&state), Bytes::new());
+    StoredRow { table, key, seq, at, group: group.as_deref(), state, body }.read()
 }
 
 /// A time, also the one after all others.
@@ -123,8 +116,8 @@ pub(crate) fn named(bytes: &[u8]) -> Result<Name, StoreError> {
 }
 
 /// What is in the tables was not written by a store like this one.
-pub(crate) fn damaged(what: impl std::fmt::Display) -> StoreError {
-    StoreError::Poisoned(format!("what is in the tables cannot be understood: {what}"))
+pub(crate) fn damaged(why: impl std::fmt::Display) -> StoreError {
+    StoreError::damaged("something in the tables", why)
 }
 
 fn by_keys(tables: &Tables, shard: ShardId, keys: &[Key], bodies: Bodies) -> Sql {
@@ -167,7 +160,7 @@ pub(crate) fn counted(records: Vec<Record>) -> Result<Tallies, StoreError> {
         let _serial = record.number().map_err(damaged)?;
         let counts = record.bytes().map_err(damaged)?.unwrap_or_default();
         if !counts.is_empty() {
-            sum.add_bytes(&counts).map_err(damaged)?;
+            sum.add_bytes(&counts).map_err(|error| StoreError::damaged("a part of the counts", error))?;
         }
     }
     Ok(sum)
@@ -176,4 +169,36 @@ pub(crate) fn counted(records: Vec<Record>) -> Result<Tallies, StoreError> {
 /// The tallies as they are written.
 pub(crate) fn written(tallies: &[(Tally, i64)]) -> Vec<u8> {
     tallies.iter().cloned().collect::<Tallies>().to_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use mysql_async::Value;
+    use punctual_chance::Chance;
+
+    use super::*;
+
+    #[test]
+    fn whatever_a_server_answers_is_a_row_or_refused() {
+        let mut chance = Chance::new(7);
+        let mut text = |bytes: Vec<u8>| match chance.below(8) {
+            0 => Value::NULL,
+            1 => Value::Int(-1),
+            2 => Value::Bytes(bytes.iter().map(|byte| byte ^ chance.below(256) as u8).collect()),
+            3 => Value::Bytes(bytes[..chance.index(bytes.len() + 1)].to_vec()),
+            4 => Value::Bytes(chance.draw().to_string().into_bytes()),
+            _ => Value::Bytes(bytes),
+        };
+        let key = name::encode(Table::Live, &Key::new("orders", "42", "mail"));
+        let (mut read, mut refused) = (0, 0);
+        for _ in 0..20_000 {
+            let columns = [&b"7"[..], b"1", b"9", &key, b"spring", b"state"].map(|column| text(column.to_vec()));
+            match row(&mut Record::new(columns.into())) {
+                Ok(_) => read += 1,
+                Err(StoreError::Poisoned(_)) => refused += 1,
+                Err(other) => panic!("{other:?}"),
+            }
+        }
+        assert!(read > 100 && refused > 100, "{read} read, {refused} refused");
+    }
 }

@@ -1,12 +1,9 @@
 //! How secret the connection is, in the words of MySQL's own clients.
 
-use std::fs;
-use std::path::Path;
 use std::str::FromStr;
 
 use mysql_async::{ClientIdentity, SslOpts};
-
-use crate::{Config, OpenError};
+use punctual_database::{Config, OpenError, content};
 
 /// How secret the connection is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,26 +45,18 @@ impl Secrecy {
             Secrecy::Preferred | Secrecy::Required => SslOpts::default().with_danger_accept_invalid_certs(true),
             Secrecy::VerifyIdentity => trusting(config)?,
         };
-        match (&config.certificate, &config.key) {
-            (Some(certificate), Some(key)) => {
-                let identity = ClientIdentity::new(read(certificate)?.into(), read(key)?.into());
-                Ok(Some(tls.with_client_identity(Some(identity))))
-            }
-            (None, None) => Ok(Some(tls)),
-            _ => Err(OpenError::Url("a certificate and its key are given together, or neither".to_owned())),
-        }
+        let identity = match config.identity() {
+            Some((certificate, key)) => Some(ClientIdentity::new(content(certificate)?.into(), content(key)?.into())),
+            None => None,
+        };
+        Ok(Some(tls.with_client_identity(identity)))
     }
 }
 
 /// Believes the given authorities, or else those that browsers believe.
 fn trusting(config: &Config) -> Result<SslOpts, OpenError> {
     match &config.ca {
-        Some(ca) => Ok(SslOpts::default().with_root_certs(vec![read(ca)?.into()]).with_disable_built_in_roots(true)),
+        Some(ca) => Ok(SslOpts::default().with_root_certs(vec![content(ca)?.into()]).with_disable_built_in_roots(true)),
         None => Ok(SslOpts::default()),
     }
-}
-
-/// Reads a file now, so that it is missed now and not by each connection.
-fn read(path: &Path) -> Result<Vec<u8>, OpenError> {
-    fs::read(path).map_err(|error| OpenError::Refused(format!("{} cannot be read: {error}", path.display())))
 }

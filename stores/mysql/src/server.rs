@@ -3,7 +3,8 @@
 use std::fmt;
 use std::time::Instant;
 
-use crate::OpenError;
+use punctual_database::OpenError;
+
 use crate::pool::Line;
 use crate::sql::Sql;
 

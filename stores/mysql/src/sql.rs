@@ -5,6 +5,8 @@
 
 use std::io::Write;
 
+use punctual_database::{Config, OpenError};
+
 /// A text of one or more statements.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sql(Vec<u8>);
@@ -94,6 +96,8 @@ pub(crate) const NOW: &str = "TIMESTAMPDIFF(MICROSECOND,'1970-01-01',UTC_TIMESTA
 /// The names of the tables, quoted.
 #[derive(Clone, Debug)]
 pub(crate) struct Tables {
+    /// What all of their names begin with.
+    pub(crate) prefix: String,
     pub(crate) layout: String,
     pub(crate) shards: String,
     pub(crate) nodes: String,
@@ -106,9 +110,18 @@ pub(crate) struct Tables {
 }
 
 impl Tables {
-    pub(crate) fn new(prefix: &str) -> Tables {
+    /// Those that the settings mean.
+    pub(crate) fn of(config: &Config) -> Result<Tables, OpenError> {
+        let prefix = config.prefix.as_deref().unwrap_or("punctual_");
+        let longest = 32;
+        let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+        if prefix.len() > longest || !prefix.bytes().all(is_plain) {
+            let what = "the prefix of the tables can have lower-case letters, digits and _, and at most";
+            return Err(OpenError::Url(format!("{what} {longest} of them, not {prefix:?}")));
+        }
         let table = |name: &str| format!("`{prefix}{name}`");
-        Tables {
+        Ok(Tables {
+            prefix: prefix.to_owned(),
             layout: table("layout"),
             shards: table("shards"),
             nodes: table("nodes"),
@@ -118,7 +131,7 @@ impl Tables {
             rows: table("rows"),
             tallies: table("tallies"),
             deltas: table("deltas"),
-        }
+        })
     }
 
     /// All of them.
@@ -140,6 +153,17 @@ impl Tables {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_prefix_is_part_of_a_plain_name() {
+        let tables = |prefix: &str| {
+            Tables::of(&Config { prefix: Some(prefix.to_owned()), ..Config::new("mysql://me@host/mine") })
+        };
+        assert!(tables("").is_ok() && tables("a_1").is_ok());
+        for prefix in ["A", "a-b", "a`b", "ä", &"a".repeat(33)] {
+            assert!(matches!(tables(prefix), Err(OpenError::Url(_))), "{prefix}");
+        }
+    }
 
     #[test]
     fn no_byte_of_a_name_is_read_as_sql() {

@@ -7,6 +7,7 @@ use punctual_core::store::{
     Batch, Beat, Claim, Entry, Fence, Found, Hardship, Incarnation, Outdated, Refusal, Roll, ShardId, Store,
     StoreError, Tenure, Terms, Want,
 };
+use punctual_database::WORTHWHILE;
 
 use crate::answer::Answer;
 use crate::commit::Standing;
@@ -53,7 +54,12 @@ impl Store for MysqlStore {
 
     fn terms(&self) -> Terms {
         // In hexadecimal a batch is twice as long, and it should still fit into one packet.
-        Terms { batch_bytes: (self.packet() / 3).min(8 << 20), lanes: LANES, ..Terms::default() }
+        Terms {
+            batch_bytes: (self.packet() / 3).min(8 << 20),
+            lanes: LANES,
+            worthwhile: WORTHWHILE,
+            ..Terms::default()
+        }
     }
 
     fn hardship(&self) -> Option<Hardship> {
@@ -79,8 +85,8 @@ impl MysqlStore {
         }
         let mut answers = self.ask_all(statements, owner)?;
         let mut gathered = Vec::with_capacity(wants.len());
-        for (_, want) in wants {
-            gathered.push(read::gather(&mut answers, want)?);
+        for (shard, want) in wants {
+            gathered.push(read::gather(&mut answers, want).map_err(|error| error.in_shard(*shard))?);
         }
         if gathered.iter().any(|(_, long)| !long.is_empty()) {
             self.fetch_long_bodies(wants, &mut gathered, owner)?;

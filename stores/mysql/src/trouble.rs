@@ -1,25 +1,9 @@
 //! What a failure means: whether to try again, what to tell the caller, and what keeps the store from taking more.
 
-use std::sync::Mutex;
-use std::time::{Duration, Instant};
-
 use punctual_core::store::{Hardship, StoreError};
+use punctual_database::OpenError;
 
 use crate::answer::Garbled;
-
-/// Why a store could not be opened, by what to do about it. The password is in none of the texts.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum OpenError {
-    /// What was asked for makes no sense: correct it.
-    #[error("{0}")]
-    Url(String),
-    /// The server cannot be reached, or is not ready: try again later.
-    #[error("{0}")]
-    Away(String),
-    /// The server can be reached, and this will not do: trying again does not help.
-    #[error("{0}")]
-    Refused(String),
-}
 
 /// Why a conversation with the server, or one statement of it, came to an end.
 #[derive(Debug, thiserror::Error)]
@@ -127,7 +111,7 @@ impl Trouble {
     }
 
     /// What it says about the store as a whole.
-    fn hardship(&self) -> Option<Hardship> {
+    pub(crate) fn hardship(&self) -> Option<Hardship> {
         let code = self.code()?;
         if code::NO_ROOM.contains(&code) {
             return Some(Hardship::NoRoom(format!("the database server has no room: {self}")));
@@ -161,34 +145,6 @@ impl From<Trouble> for OpenError {
     }
 }
 
-/// What keeps the store from taking more, as far as the latest commits have shown.
-#[derive(Default)]
-pub(crate) struct Hardships(Mutex<Option<(Hardship, Instant)>>);
-
-/// After so long without a word a hardship is taken for over, and the next task tries.
-const REMEMBERED: Duration = Duration::from_secs(5);
-
-impl Hardships {
-    pub(crate) fn note(&self, trouble: &Trouble) {
-        if let Some(hardship) = trouble.hardship() {
-            *self.latest() = Some((hardship, Instant::now()));
-        }
-    }
-
-    /// A commit went through.
-    pub(crate) fn end(&self) {
-        *self.latest() = None;
-    }
-
-    pub(crate) fn current(&self) -> Option<Hardship> {
-        self.latest().as_ref().filter(|(_, at)| at.elapsed() < REMEMBERED).map(|(hardship, _)| hardship.clone())
-    }
-
-    fn latest(&self) -> std::sync::MutexGuard<'_, Option<(Hardship, Instant)>> {
-        self.0.lock().expect("nothing panics under it")
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -205,15 +161,9 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_a_hardship_until_a_commit_goes_through() {
-        let hardships = Hardships::default();
-        hardships.note(&server(1213));
-        assert_eq!(hardships.current(), None);
-        hardships.note(&server(1114));
-        assert!(matches!(hardships.current(), Some(Hardship::NoRoom(_))));
-        hardships.end();
-        assert_eq!(hardships.current(), None);
-        hardships.note(&server(1290));
-        assert!(matches!(hardships.current(), Some(Hardship::Failing(_))));
+    fn a_full_disk_and_a_replica_are_hardships() {
+        assert_eq!(server(1213).hardship(), None);
+        assert!(matches!(server(1114).hardship(), Some(Hardship::NoRoom(_))));
+        assert!(matches!(server(1290).hardship(), Some(Hardship::Failing(_))));
     }
 }

@@ -11,7 +11,7 @@ use punctual_conformance::Subject;
 use punctual_core::Millis;
 use punctual_core::store::Store;
 use punctual_engines::Maria;
-use punctual_mysql::{Config, MysqlStore};
+use punctual_mysql::{Config, Database, MysqlStore};
 
 /// One server for all stores, each with tables of its own.
 struct OnMaria {
@@ -23,7 +23,7 @@ impl OnMaria {
     /// A handle to the store that was made last.
     fn open(&self) -> Arc<dyn Store> {
         let prefix = format!("s{}_", self.stores.load(Ordering::SeqCst));
-        Arc::new(MysqlStore::open(Config { prefix, ..Config::new(self.maria.url()) }).unwrap())
+        Arc::new(MysqlStore::open(Config { prefix: Some(prefix), ..Config::new(self.maria.url()) }).unwrap())
     }
 }
 

@@ -9,10 +9,10 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-use ground::{MARIA, batch, commit, config, insert, numbered, open, row, take};
+use ground::{MARIA, batch, commit, config, insert, numbered, open, prefix, row, take};
 use punctual_core::store::{Hardship, Store, StoreError};
 use punctual_engines::Maria;
-use punctual_mysql::{Config, Migrated, MysqlStore, OpenError};
+use punctual_mysql::{Config, Database, Migrated, MysqlStore, OpenError};
 
 fn refusal(config: &Config) -> String {
     match MysqlStore::open(config.clone()) {
@@ -62,7 +62,7 @@ fn many_servers_that_start_at_once_make_the_tables_once() {
 fn tables_of_a_newer_version_are_refused_and_of_an_older_one_brought_up_to_date() {
     let config = config(MARIA.url());
     open(&config);
-    let set = |version: u32| MARIA.sql(&format!("UPDATE punctual.{}layout SET version={version}", config.prefix));
+    let set = |version: u32| MARIA.sql(&format!("UPDATE punctual.{}layout SET version={version}", prefix(&config)));
     set(2);
     assert!(refusal(&config).contains("newer"), "{}", refusal(&config));
     assert!(matches!(MysqlStore::attach(config.clone()), Err(OpenError::Refused(_))));
@@ -92,8 +92,16 @@ fn a_wrong_password_is_refused_and_not_repeated() {
 
 #[test]
 fn a_unix_socket_will_do() {
-    let store = open(&config(format!("mysql://root@localhost/punctual?socket={}", MARIA.socket())));
-    assert_eq!(take(&store).serial, 0);
+    let url = |maria: &Maria| format!("mysql://root@localhost/punctual?socket={}", maria.socket());
+    assert_eq!(take(&open(&config(url(&MARIA)))).serial, 0);
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let (certificate, key) = (made.cert.pem(), made.signing_key.serialize_pem());
+    let files = [("own.pem", certificate.as_bytes()), ("own.key", key.as_bytes())];
+    let encrypting =
+        Maria::start_with_files(&["innodb_flush_method=nosync", "ssl-cert=own.pem", "ssl-key=own.key"], &files);
+    assert_eq!(take(&open(&config(url(&encrypting)))).serial, 0, "also where the network is encrypted");
+    let required = MysqlStore::open(config(format!("{}&ssl-mode=required", url(&encrypting)))).map(drop);
+    assert!(matches!(required, Err(OpenError::Url(_))), "{required:?}");
 }
 
 #[test]

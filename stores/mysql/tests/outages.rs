@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ground::{MARIA, SHARD, batch, commit, config, hasty, insert, node, numbered, open, row, take};
+use ground::{MARIA, SHARD, batch, commit, config, hasty, insert, node, numbered, open, prefix, row, take};
 use punctual_core::Millis;
 use punctual_core::store::{Beat, Bodies, Store, StoreError, Tenure, Want};
 use punctual_engines::{Maria, Proxy, Way};
-use punctual_mysql::{Config, MysqlStore, OpenError};
+use punctual_mysql::{Config, Database, MysqlStore, OpenError};
 
 /// Every call, each of which fails within the store's patience and a little.
 fn everything_ends_in_time(store: &MysqlStore, tenure: Tenure) {
@@ -50,6 +50,19 @@ fn every_call_ends_in_time_when_the_network_hangs_and_works_when_it_is_back() {
     let tenure = take(&store);
     assert_eq!(commit(&store, batch(tenure.fence, tenure.serial + 1, vec![insert(&row(2))])), Ok(Ok(())));
     assert!(store.status().failures >= 9);
+}
+
+#[test]
+fn a_beat_that_is_not_answered_leaves_time_for_another() {
+    let proxy = Proxy::to(MARIA.port());
+    let store = open(&Config { patience: Duration::from_secs(20), ..config(Maria::url_at(proxy.port())) });
+    proxy.hang();
+    let began = Instant::now();
+    let beat = Beat { who: node("a"), address: String::new(), lease: Millis::from_secs(3) };
+    assert!(matches!(store.beat(&beat), Err(StoreError::Unavailable(_))));
+    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+    proxy.pass();
+    store.beat(&beat).unwrap();
 }
 
 #[test]
@@ -144,8 +157,34 @@ fn a_commit_cut_at_any_byte_happens_once() {
     let found = store.read(SHARD, Tenure { serial, ..tenure }, &[Want::Numbers(&numbers, Bodies::With)]);
     let rows = found.unwrap().remove(0).each();
     assert!(rows.iter().zip(&numbers).all(|(found, number)| *found == Some(row(*number))));
-    let count = format!("SELECT COUNT(*) FROM punctual.{}rows", config.prefix);
+    let count = format!("SELECT COUNT(*) FROM punctual.{}rows", prefix(&config));
     assert_eq!(MARIA.sql(&count), serial.to_string(), "each once");
+}
+
+#[test]
+fn an_entry_cut_at_any_byte_is_written_and_its_revision_told() {
+    let proxy = Proxy::to(MARIA.port());
+    let store = open(&config(Maria::url_at(proxy.port())));
+    let mut seen = 0;
+    let mut next = || {
+        let value = format!("after {seen}");
+        let given = store.cluster_put("key", seen, value.as_bytes()).unwrap().unwrap();
+        assert!(given > seen, "{given} comes after {seen}");
+        proxy.disarm();
+        let entry = store.cluster_get("key").unwrap().unwrap();
+        assert_eq!((entry.revision, &*entry.value), (given, value.as_bytes()));
+        seen = given;
+    };
+    next();
+    for way in [Way::There, Way::Back] {
+        let before = proxy.passed(way);
+        next();
+        let bytes = proxy.passed(way) - before;
+        for after in 0..=bytes {
+            proxy.cut_after(way, after);
+            next();
+        }
+    }
 }
 
 #[test]

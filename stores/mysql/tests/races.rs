@@ -8,10 +8,10 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ground::{MARIA, SHARD, batch, commit, config, hasty, insert, node, numbered, open, row, take};
+use ground::{MARIA, SHARD, batch, commit, config, hasty, insert, node, numbered, open, prefix, row, take};
 use punctual_core::store::{Batch, Bodies, Claim, Fence, Refusal, ShardId, Store, StoreError, Tenure, Want};
 use punctual_engines::{Maria, Proxy, Way};
-use punctual_mysql::Config;
+use punctual_mysql::{Config, Database};
 
 /// Holds the shard's row for a while, as a transaction of somebody else's does, and says it when it has it.
 fn hold(prefix: &str, change: &str, seconds: f64) -> thread::JoinHandle<String> {
@@ -43,7 +43,7 @@ fn a_commit_that_waits_behind_a_claim_is_refused_and_changes_nothing() {
     let config = config(MARIA.url());
     let store = open(&config);
     let tenure = take(&store);
-    let held = hold(&config.prefix, "fence=fence+1", 1.5);
+    let held = hold(prefix(&config), "fence=fence+1", 1.5);
     assert!(!held.is_finished());
     let answer = commit(&store, batch(tenure.fence, 1, vec![insert(&row(1))])).unwrap();
     assert_eq!(answer, Err(Refusal::Fenced { current: Fence(tenure.fence.0 + 1) }));
@@ -57,7 +57,7 @@ fn a_lock_that_is_held_for_long_is_waited_for_as_long_as_patience_lasts() {
     let config = hasty(MARIA.url());
     let store = open(&config);
     let tenure = take(&store);
-    let held = hold(&config.prefix, "node='b'", 5.0);
+    let held = hold(prefix(&config), "node='b'", 5.0);
     let began = Instant::now();
     let failed = commit(&store, batch(tenure.fence, 1, vec![insert(&row(1))]));
     assert!(matches!(failed, Err(StoreError::Unavailable(_))), "{failed:?}");
@@ -74,10 +74,10 @@ fn a_retry_while_the_first_attempt_still_runs_makes_one_commit() {
     let tenure = take(&setup);
     let proxy = Proxy::to(MARIA.port());
     let store = open(&Config { url: Maria::url_at(proxy.port()), ..config.clone() });
-    let held = hold(&config.prefix, "node='b'", 2.5);
+    let held = hold(prefix(&config), "node='b'", 2.5);
     let cut = thread::scope(|scope| {
         let committing = scope.spawn(|| commit(&store, batch(tenure.fence, 1, vec![insert(&row(1))])));
-        until_runs(&format!("TIME_MS>100 AND INFO LIKE '%{}shards%'", config.prefix));
+        until_runs(&format!("TIME_MS>100 AND INFO LIKE '%{}shards%'", prefix(&config)));
         // The server goes on with what it has; the store tries again on another connection.
         proxy.cut();
         committing.join().unwrap()
@@ -85,7 +85,7 @@ fn a_retry_while_the_first_attempt_still_runs_makes_one_commit() {
     assert_eq!(cut, Ok(Ok(())));
     held.join().unwrap();
     assert_eq!(numbered(&setup, 1), Some(row(1)));
-    assert_eq!(MARIA.sql(&format!("SELECT serial FROM punctual.{}shards", config.prefix)), "1");
+    assert_eq!(MARIA.sql(&format!("SELECT serial FROM punctual.{}shards", prefix(&config))), "1");
     assert!(store.status().retries > 0);
 }
 
@@ -136,14 +136,14 @@ fn a_fence_is_unique_also_after_the_store_went_back() {
     let config = config(MARIA.url());
     let store = open(&config);
     let old = take(&store);
-    let backup = format!("CREATE TABLE {0}kept AS SELECT * FROM {0}shards", config.prefix);
+    let backup = format!("CREATE TABLE {0}kept AS SELECT * FROM {0}shards", prefix(&config));
     MARIA.sql(&format!("USE punctual; {backup}"));
     let lost = take(&store);
     assert_eq!(commit(&store, batch(lost.fence, 1, vec![insert(&row(1))])), Ok(Ok(())));
     // What happened since is undone, as by a failover to a copy that was behind.
     let restore =
         "DELETE FROM {0}shards; INSERT INTO {0}shards SELECT * FROM {0}kept; DELETE FROM {0}rows; DELETE FROM {0}names";
-    MARIA.sql(&format!("USE punctual; {}", restore.replace("{0}", &config.prefix)));
+    MARIA.sql(&format!("USE punctual; {}", restore.replace("{0}", prefix(&config))));
     let next = commit(&store, batch(lost.fence, 2, vec![insert(&row(2))]));
     assert_eq!(next, Ok(Err(Refusal::Lost { expected: 1, found: 0 })), "the writer learns that it was undone");
     let read = store.read(SHARD, Tenure { serial: 1, ..lost }, &[]);

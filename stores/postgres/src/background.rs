@@ -4,20 +4,20 @@
 //! Folding needs no fence: it puts the same sum in another form, on the condition that nobody else has done so meanwhile.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use punctual_core::store::{ShardId, Tallies};
+use punctual_database::Threads;
 use tokio::time::sleep;
-use tokio_postgres::types::Type;
 use tracing::warn;
 
-use crate::column::Column;
+use crate::courier::Courier;
 use crate::error::Trouble;
-use crate::link::{Link, Threads};
 use crate::number::shard_number;
 use crate::statement::{Query, Statement, value};
+use crate::vacuum::keep_tidy;
 
 /// After how many commits, or how long after the first of them, the counts of a shard are folded.
 const FOLD_COMMITS: u64 = 500;
@@ -33,9 +33,11 @@ pub(crate) struct Background {
 }
 
 #[derive(Default)]
-struct Notes {
+pub(crate) struct Notes {
     unfolded: Mutex<BTreeMap<ShardId, Unfolded>>,
     bytes: AtomicU64,
+    /// Whether there ever was a commit: who only looks leaves the tables as they are.
+    has_committed: AtomicBool,
 }
 
 /// Commits of a shard whose counts are not in its snapshot.
@@ -45,14 +47,16 @@ struct Unfolded {
 }
 
 impl Background {
-    pub(crate) fn start(threads: &Threads, link: &Arc<Link>) -> Background {
+    pub(crate) fn start(threads: &Threads, courier: &Arc<Courier>) -> Background {
         let notes = Arc::new(Notes::default());
-        threads.handle().spawn(work(Arc::downgrade(link), Arc::clone(&notes)));
+        threads.handle().spawn(work(Arc::downgrade(courier), Arc::clone(&notes)));
+        threads.handle().spawn(keep_tidy(Arc::downgrade(courier), Arc::clone(&notes)));
         Background { notes }
     }
 
     /// Notes a commit.
     pub(crate) fn has_committed(&self, shard: ShardId) {
+        self.notes.has_committed.store(true, Ordering::Relaxed);
         let mut unfolded = self.notes.unfolded();
         unfolded.entry(shard).or_insert_with(|| Unfolded { commits: 0, since: Instant::now() }).commits += 1;
     }
@@ -64,6 +68,10 @@ impl Background {
 }
 
 impl Notes {
+    pub(crate) fn has_committed(&self) -> bool {
+        self.has_committed.load(Ordering::Relaxed)
+    }
+
     fn unfolded(&self) -> MutexGuard<'_, BTreeMap<ShardId, Unfolded>> {
         self.unfolded.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -82,31 +90,31 @@ impl Notes {
     }
 }
 
-async fn work(link: Weak<Link>, notes: Arc<Notes>) {
+async fn work(courier: Weak<Courier>, notes: Arc<Notes>) {
     let mut weighed: Option<Instant> = None;
     loop {
-        let Some(link) = link.upgrade() else { return };
+        let Some(courier) = courier.upgrade() else { return };
         for shard in notes.take_ripe() {
             // A shard that could not be folded comes again with its next commits.
-            if let Err(trouble) = fold(&link, shard).await {
+            if let Err(trouble) = fold(&courier, shard).await {
                 warn!(shard = shard.0, reason = trouble.text(), "counts were not folded, and are later");
             }
         }
         if weighed.is_none_or(|at| at.elapsed() >= WEIGH_EVERY) {
             weighed = Some(Instant::now());
-            if let Ok(bytes) = weigh(&link).await {
+            if let Ok(bytes) = weigh(&courier).await {
                 notes.bytes.store(bytes, Ordering::Relaxed);
             }
         }
-        drop(link);
+        drop(courier);
         sleep(ROUND).await;
     }
 }
 
 /// Reads the snapshot and what came after it, and puts the sum in their place.
-async fn fold(link: &Link, shard: ShardId) -> Result<(), Trouble> {
+async fn fold(courier: &Courier, shard: ShardId) -> Result<(), Trouble> {
     let read = Query::new(Statement::Tallies, vec![value(shard_number(shard))]);
-    let mut answer = link.ask(&[read]).await?;
+    let mut answer = courier.ask(&[read]).await?;
     let rows = answer.results.remove(0)?;
     let mut tallies = Tallies::default();
     for row in &rows {
@@ -120,13 +128,12 @@ async fn fold(link: &Link, shard: ShardId) -> Result<(), Trouble> {
         Statement::Fold,
         vec![value(shard_number(shard)), value(from), value(to), value(tallies.to_bytes())],
     );
-    link.ask(&[write]).await?.results.remove(0).map(drop)
+    courier.ask(&[write]).await?.results.remove(0).map(drop)
 }
 
-async fn weigh(link: &Link) -> Result<u64, Trouble> {
-    let mut tables = Column::new(Type::TEXT);
-    link.target().layout.tables().for_each(|table| tables.bytes(table.as_bytes()));
-    let mut answer = link.ask(&[Query::new(Statement::Size, vec![value(tables)])]).await?;
+async fn weigh(courier: &Courier) -> Result<u64, Trouble> {
+    let tables: Vec<String> = courier.target().layout.tables().collect();
+    let mut answer = courier.ask(&[Query::new(Statement::Size, vec![value(tables)])]).await?;
     let rows = answer.results.remove(0)?;
     Ok(rows.first().map_or(0, |row| crate::number::stored_number(row.get(0))))
 }

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use punctual_core::store::{StoreError, Tallies};
-use tokio_postgres::Client;
+use punctual_database::Threads;
+use tokio_postgres::{Client, Error};
 
-use crate::config::Target;
-use crate::error::Trouble;
-use crate::link::{Link, Threads};
-use crate::session::connect;
+use crate::aside::aside;
+use crate::courier::Courier;
+use crate::target::Target;
 
 /// What must not be, each as a text and a count of it.
 const WRONGS: &[(&str, &str)] = &[
@@ -22,6 +22,10 @@ const WRONGS: &[(&str, &str)] = &[
         "SELECT count(*) FROM {names} n WHERE NOT EXISTS (SELECT 1 FROM {rows} r WHERE r.shard = n.shard AND r.seq = n.seq)",
     ),
     ("rows in a table that is none", "SELECT count(*) FROM {rows} WHERE tbl NOT BETWEEN 1 AND 4"),
+    (
+        "rows with a number or a time that there is not",
+        "SELECT count(*) FROM {rows} WHERE seq < 0 OR at NOT BETWEEN 0 AND 9007199254740991",
+    ),
     (
         "settings among the tasks, or tasks among the settings",
         "SELECT count(*) FROM {rows} r JOIN {names} n ON n.shard = r.shard AND n.seq = r.seq WHERE n.space <> n.shard * 2 + (r.tbl = 4)::int4",
@@ -38,32 +42,20 @@ const WRONGS: &[(&str, &str)] = &[
 ];
 
 /// All that is wrong, in words.
-pub(crate) fn check(link: &Arc<Link>, threads: &Threads) -> Result<Vec<String>, StoreError> {
-    let target = link.target().clone();
-    let place = target.place();
-    let found = threads.run(async move {
-        let (client, driver) = connect(&target).await?;
-        let found = look(&client, &target).await;
-        driver.abort();
-        found
-    });
-    found.map_err(|trouble| StoreError::Unavailable(format!("{place}: {}", trouble.text())))
+pub(crate) fn check(courier: &Arc<Courier>, threads: &Threads) -> Result<Vec<String>, StoreError> {
+    aside(courier, threads, |client, target| Box::pin(look(client, target)))
 }
 
-async fn look(client: &Client, target: &Target) -> Result<Vec<String>, Trouble> {
-    // All as of one moment, so that a store can be looked at while it is in use.
-    let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
-    client.batch_execute(begin).await.map_err(|error| Trouble::of(&error))?;
+async fn look(client: &Client, target: &Target) -> Result<Vec<String>, Error> {
     let mut wrongs = Vec::new();
     for (what, text) in WRONGS {
-        let row = client.query_one(&target.layout.fill(text), &[]).await.map_err(|error| Trouble::of(&error))?;
-        let count: i64 = row.get(0);
+        let count: i64 = client.query_one(&target.layout.fill(text), &[]).await?.get(0);
         if count > 0 {
             wrongs.push(format!("{what}: {count}"));
         }
     }
     let all = "SELECT shard, counts FROM {tallies} UNION ALL SELECT shard, counts FROM {deltas}";
-    for row in client.query(&target.layout.fill(all), &[]).await.map_err(|error| Trouble::of(&error))? {
+    for row in client.query(&target.layout.fill(all), &[]).await? {
         if Tallies::default().add_bytes(row.get(1)).is_err() {
             wrongs.push(format!("counts of shard {} that cannot be read", row.get::<_, i32>(0)));
         }

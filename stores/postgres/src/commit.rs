@@ -7,13 +7,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use punctual_core::store::{Batch, Fence, Refusal, ShardId, StoreError, Tenure};
+use punctual_database::Threads;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use crate::column::Column;
+use crate::courier::Courier;
 use crate::draft::Draft;
 use crate::error::Trouble;
-use crate::link::{Link, Threads};
 use crate::number::{shard_number, stored_number};
 use crate::statement::{Query, Statement, value};
 
@@ -24,15 +25,15 @@ const TURNS: usize = 3;
 
 /// Makes batches durable, each or not.
 pub(crate) fn commit(
-    link: &Arc<Link>,
+    courier: &Arc<Courier>,
     threads: &Threads,
     batches: &[Batch],
 ) -> Result<Vec<Result<(), Refusal>>, StoreError> {
     let mut round = Round { batches, fates: vec![None; batches.len()], is_apart: false, is_repeated: false };
     for _ in 0..TURNS {
-        round.send(link, threads)?;
+        round.send(courier, threads)?;
         if round.open().next().is_some() {
-            let answer = link.call(threads, vec![round.standing()])?;
+            let answer = courier.call(threads, vec![round.standing()])?;
             round.judge(&answer.results)?;
         }
         if round.open().next().is_none() {
@@ -60,7 +61,7 @@ impl Round<'_> {
     }
 
     /// Sends all of them in one go, and takes in what has happened.
-    fn send(&mut self, link: &Arc<Link>, threads: &Threads) -> Result<(), StoreError> {
+    fn send(&mut self, courier: &Arc<Courier>, threads: &Threads) -> Result<(), StoreError> {
         let groups = self.groups();
         let mut queries: Vec<Query> = groups.iter().map(|group| self.statement(group)).collect();
         // Batches that only ask are answered by the standing.
@@ -71,13 +72,13 @@ impl Round<'_> {
         if queries.is_empty() {
             return Ok(());
         }
-        let mut answer = link.call(threads, queries)?;
+        let mut answer = courier.call(threads, queries)?;
         self.is_repeated |= answer.is_repeated;
         let standing = answer.results.split_off(groups.len());
         for (group, result) in groups.iter().zip(answer.results) {
             match result {
                 Ok(rows) => {
-                    link.hardships.forget();
+                    courier.hardships.forget();
                     let done: BTreeSet<i32> = rows.iter().map(|row| row.get(0)).collect();
                     let is_done = |index: &usize| done.contains(&shard_number(self.batches[*index].shard));
                     group.iter().copied().filter(is_done).for_each(|index| self.fates[index] = Some(Ok(())));

@@ -1,23 +1,12 @@
 //! What can go wrong between us and the server, by what is done about it.
 
 use std::error::Error as _;
+use std::time::Duration;
 
+use punctual_core::store::Hardship;
+use punctual_database::OpenError;
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
-
-/// Why a store could not be opened. No text of it has a password in it.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum OpenError {
-    /// The address, or a setting beside it, cannot be right.
-    #[error("{0}")]
-    Url(String),
-    /// The server cannot be reached, or is not ready. It may be later.
-    #[error("{0}")]
-    Away(String),
-    /// The server does not let us in, or is not one that we can work with. Trying again does not help.
-    #[error("{0}")]
-    Refused(String),
-}
 
 /// What went wrong with a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,6 +47,16 @@ impl Trouble {
         }
     }
 
+    /// There was no answer in time.
+    pub(crate) fn late(patience: Duration) -> Trouble {
+        Trouble::Away(format!("no answer within {patience:?}"))
+    }
+
+    /// The work was broken off, as at the end of the process.
+    pub(crate) fn broken_off() -> Trouble {
+        Trouble::Refused("the work was broken off".to_owned())
+    }
+
     /// Whether the connection it came over can be used again.
     pub(crate) fn spares_connection(&self) -> bool {
         matches!(self, Trouble::Astray(_) | Trouble::NoRoom(_))
@@ -70,6 +69,19 @@ impl Trouble {
             | Trouble::NoRoom(text)
             | Trouble::ReadOnly(text)
             | Trouble::Refused(text) => text,
+        }
+    }
+
+    /// What it says about the store as a whole.
+    pub(crate) fn hardship(&self) -> Option<Hardship> {
+        match self {
+            Trouble::NoRoom(text) => Some(Hardship::NoRoom(format!(
+                "there is no room on the database server's disk, so make some there: {text}"
+            ))),
+            Trouble::ReadOnly(text) => Some(Hardship::Failing(format!(
+                "the database server only reads, as a standby does: connect to one that writes: {text}"
+            ))),
+            Trouble::Away(_) | Trouble::Astray(_) | Trouble::Refused(_) => None,
         }
     }
 

@@ -1,6 +1,6 @@
 //! Where the tables are: a schema, and a prefix of their names, so that several Punctuals find room in one database.
 
-use crate::error::OpenError;
+use punctual_database::OpenError;
 
 /// The tables by the names that statements call them by.
 const TABLES: [&str; 8] = ["shards", "nodes", "cluster", "names", "rows", "tallies", "deltas", "migrations"];

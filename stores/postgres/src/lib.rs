@@ -6,7 +6,7 @@
 //! statements are files under `sql/`; docs/stores/postgres.md is for those who run it.
 //!
 //! ```no_run
-//! use punctual_postgres::{Config, PostgresStore};
+//! use punctual_postgres::{Config, Database, PostgresStore};
 //!
 //! let config = Config::new("postgres://punctual:secret@localhost/tasks?sslmode=verify-full");
 //! let store = PostgresStore::open(config)?;
@@ -14,16 +14,16 @@
 //! # Ok::<_, punctual_postgres::OpenError>(())
 //! ```
 
+mod aside;
 mod background;
 mod check;
 mod column;
 mod commit;
-mod config;
+mod contents;
+mod courier;
 mod draft;
 mod error;
-mod hardship;
 mod layout;
-mod link;
 mod membership;
 mod migrate;
 mod number;
@@ -31,13 +31,11 @@ mod pool;
 mod read;
 mod server;
 mod session;
-mod show;
 mod statement;
 mod store;
+mod target;
 mod tls;
+mod vacuum;
 
-pub use config::Config;
-pub use error::OpenError;
-pub use migrate::Migrated;
-pub use show::{Contents, ShardContents, TableContents};
-pub use store::{PostgresStore, Status};
+pub use punctual_database::{Config, Contents, Database, Migrated, OpenError, ShardContents, Status};
+pub use store::PostgresStore;

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use punctual_core::store::{
-    Beat, Claim, Entry, Fence, Held, Incarnation, Outdated, Present, Refusal, Roll, ShardId, Tenure,
+    Beat, Claim, Entry, Fence, Held, Incarnation, Outdated, Present, Refusal, Roll, ShardId, StoreError, Tenure,
 };
 use punctual_core::{Millis, Name, Timestamp};
 use tokio_postgres::Row;
@@ -29,27 +29,31 @@ pub(crate) fn beat(beat: &Beat) -> Vec<Query> {
     std::iter::once(first).chain(rolls).collect()
 }
 
-pub(crate) fn roll(answer: &[Vec<Row>]) -> Roll {
-    let present = |row: &Row| Present {
-        who: Incarnation { node: Name::stored(row.get(0)), number: stored_bits(row.get(1)) },
-        address: row.get(2),
-        until: Timestamp::from_millis(stored_number(row.get(3))),
-    };
-    let held = |row: &Row| {
-        let node = row.get::<_, Option<&str>>(2).map(Name::stored);
-        let incarnation = row.get::<_, Option<i64>>(3).map(stored_bits);
-        Some(Held {
-            shard: stored_shard(row.get(0))?,
-            fence: Fence(stored_number(row.get(1))),
-            by: node.zip(incarnation).map(|(node, number)| Incarnation { node, number }),
+pub(crate) fn roll(answer: &[Vec<Row>]) -> Result<Roll, StoreError> {
+    let named = |text: &str| Name::read_back(text).map_err(|error| StoreError::damaged("the name of a node", error));
+    let present = |row: &Row| {
+        Ok(Present {
+            who: Incarnation { node: named(row.get(0))?, number: stored_bits(row.get(1)) },
+            address: row.get(2),
+            until: Timestamp::from_millis(stored_number(row.get(3))),
         })
     };
-    Roll {
+    let held = |row: &Row| {
+        let (shard, node): (i32, Option<&str>) = (row.get(0), row.get(2));
+        let incarnation = row.get::<_, Option<i64>>(3).map(stored_bits);
+        let shard = stored_shard(shard).ok_or_else(|| StoreError::damaged("a shard's owner", "there is no such shard"));
+        Ok(Held {
+            shard: shard?,
+            fence: Fence(stored_number(row.get(1))),
+            by: node.map(named).transpose()?.zip(incarnation).map(|(node, number)| Incarnation { node, number }),
+        })
+    };
+    Ok(Roll {
         micros: answer[0].first().map_or(0, |row| stored_number(row.get(0))),
-        nodes: answer[1].iter().map(present).collect(),
-        shards: answer[2].iter().filter_map(held).collect(),
+        nodes: answer[1].iter().map(present).collect::<Result<_, StoreError>>()?,
+        shards: answer[2].iter().map(held).collect::<Result<_, StoreError>>()?,
         revisions: answer[3].iter().map(|row| (row.get(0), stored_number(row.get(1)))).collect(),
-    }
+    })
 }
 
 /// Shards are claimed in their order, whatever the order they are wanted in: see `commit.rs`.
@@ -126,7 +130,7 @@ pub(crate) fn was_put(seen: u64, new: &[u8], is_repeated: bool, answer: &[Vec<Ro
     }
     let found = entry(&answer[1]);
     let current = found.as_ref().map_or(0, |entry| entry.revision);
-    let is_ours = is_repeated && current == seen + 1 && found.is_some_and(|entry| *entry.value == *new);
+    let is_ours = is_repeated && current > seen && found.is_some_and(|entry| *entry.value == *new);
     if is_ours { Ok(current) } else { Err(Outdated { current }) }
 }
 

@@ -2,12 +2,13 @@
 //!
 //! To change the tables, write the next file under `sql/migrations/` and name it here; those that are there never change.
 
+use punctual_database::Migrated;
 use tokio_postgres::Client;
 
-use crate::config::Target;
 use crate::error::Trouble;
 use crate::layout::Layout;
 use crate::session::connect;
+use crate::target::Target;
 
 /// What brings the tables from each version to the next.
 const MIGRATIONS: [&str; 1] = [include_str!("../sql/migrations/1.sql")];
@@ -17,15 +18,6 @@ pub(crate) const VERSION: u32 = MIGRATIONS.len() as u32;
 
 /// The oldest PostgreSQL that knows what we ask of it.
 const OLDEST_SERVER: i32 = 13;
-
-/// From which version of the tables to which.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Migrated {
-    /// The version that was there; nothing was, if none.
-    pub from: Option<u32>,
-    /// The version that is there now.
-    pub to: u32,
-}
 
 /// Creates the tables, or brings them forward. The others that try at the same time wait, and find it done.
 pub(crate) async fn migrate(target: &Target) -> Result<Migrated, Trouble> {

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::config::Target;
 use crate::error::Trouble;
 use crate::session::Session;
+use crate::target::Target;
 
 /// A number of connections to one server.
 pub(crate) struct Pool {

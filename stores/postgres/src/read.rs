@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 use punctual_core::store::{
-    Bodies, Find, FindBack, Found, Key, Page, Position, Row, Scan, ScanBack, ShardId, StoreError, Table, Tallies, Want,
+    Bodies, Find, FindBack, Found, Key, Page, Position, Row, Scan, ScanBack, ShardId, StoreError, StoredRow, Table,
+    Tallies, Want,
 };
 use punctual_core::{Name, Timestamp};
 use tokio_postgres::types::Type;
@@ -155,7 +156,7 @@ pub(crate) fn found(want: &Want<'_>, answer: &[tokio_postgres::Row]) -> Result<F
         Want::Tallies => {
             let mut tallies = Tallies::default();
             for row in answer {
-                tallies.add_bytes(row.get(1)).map_err(|error| StoreError::Poisoned(error.to_string()))?;
+                tallies.add_bytes(row.get(1)).map_err(|error| StoreError::damaged("a part of the counts", error))?;
             }
             Found::Tallies(tallies.into_vec())
         }
@@ -216,18 +217,16 @@ fn position(row: &tokio_postgres::Row) -> Position {
 
 /// A row, from: place, seq, at, table, state, topic, id, queue, group, body.
 fn read(row: &tokio_postgres::Row) -> Result<Row, StoreError> {
-    let number: i16 = row.get(3);
-    let table = Table::ALL.into_iter().find(|table| *table as i16 == number);
-    let table =
-        table.ok_or_else(|| StoreError::Poisoned(format!("a row stands in a table {number}, which is none")))?;
-    let Position { at, seq } = position(row);
-    Ok(Row {
-        table,
-        key: Key::new(row.get(5), row.get(6), row.get(7)),
-        seq,
-        at,
-        group: row.get::<_, Option<&str>>(8).map(Name::stored),
+    let unsigned = |number: i64| u64::try_from(number).unwrap_or(u64::MAX);
+    let seq: i64 = row.get(1);
+    let stored = StoredRow {
+        table: unsigned(row.get::<_, i16>(3).into()),
+        key: [5, 6, 7].map(|column| row.get::<_, &str>(column).as_bytes()),
+        seq: u64::try_from(seq).map_err(|_| StoreError::damaged(format_args!("row {seq}"), "it has no such number"))?,
+        at: unsigned(row.get(2)),
+        group: row.get::<_, Option<&str>>(8).map(str::as_bytes),
         state: Bytes::copy_from_slice(row.get(4)),
         body: row.get::<_, Option<&[u8]>>(9).map(Bytes::copy_from_slice).unwrap_or_default(),
-    })
+    };
+    stored.read()
 }

@@ -2,10 +2,10 @@
 
 use tokio_postgres::Client;
 
-use crate::config::Target;
 use crate::error::Trouble;
 use crate::migrate;
 use crate::session::connect;
+use crate::target::Target;
 
 /// A server that we can work with, as it was when we first met it.
 pub(crate) struct Server {

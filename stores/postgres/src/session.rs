@@ -2,6 +2,7 @@
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
+use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -10,11 +11,12 @@ use tokio::task::AbortHandle;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error, Row};
 
-use crate::config::Target;
+use crate::aside::SNAPSHOT;
 use crate::draft::Draft;
 use crate::error::Trouble;
 use crate::migrate;
 use crate::statement::{Query, Statement};
+use crate::target::Target;
 
 /// A connection with all statements prepared.
 pub(crate) struct Session {
@@ -36,6 +38,12 @@ impl Session {
         let all = plain.chain(commits.iter().map(|text| (text, &types[..])));
         let prepared = in_order(all.map(|(text, types)| session.client.prepare_typed(text, types)).collect()).await;
         session.prepared = prepared.into_iter().collect::<Result<_, _>>().map_err(|error| Trouble::of(&error))?;
+        if let Some(is_seen) = &target.moment {
+            if is_seen.swap(true, Ordering::Relaxed) {
+                return Err(Trouble::Refused("the connection that saw one moment is lost".to_owned()));
+            }
+            session.client.batch_execute(SNAPSHOT).await.map_err(|error| Trouble::of(&error))?;
+        }
         Ok(session)
     }
 

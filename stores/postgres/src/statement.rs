@@ -111,6 +111,7 @@ statements! {
     ClusterGet "cluster_get",
     ClusterPut "cluster_put",
     Size "size",
+    Littered "littered",
 }
 
 impl Statement {

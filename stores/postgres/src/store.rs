@@ -2,11 +2,13 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Instant;
 
 use punctual_core::store::{
     Batch, Beat, Claim, Entry, Fence, Found, Hardship, Incarnation, Outdated, Refusal, Roll, ShardId, Store,
     StoreError, Tenure, Terms, Want,
 };
+use punctual_database::{Config, Contents, Database, Kind, Migrated, OpenError, Status, Threads, WORTHWHILE};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
@@ -14,16 +16,16 @@ use crate::background::Background;
 use crate::check;
 use crate::column::Column;
 use crate::commit;
-use crate::config::Config;
-use crate::error::{OpenError, Trouble};
-use crate::link::{Link, Threads};
+use crate::contents;
+use crate::courier::Courier;
+use crate::error::Trouble;
 use crate::membership;
-use crate::migrate::{self, Migrated};
+use crate::migrate;
 use crate::number::shard_number;
 use crate::read;
 use crate::server::Server;
-use crate::show::{self, Contents};
 use crate::statement::{Query, Statement, value};
+use crate::target::Target;
 
 /// How many changes a batch should have at most, so that it is through well within the patience.
 const BATCH_CHANGES: usize = 16_384;
@@ -32,86 +34,84 @@ const BATCH_BYTES: usize = 8 << 20;
 /// How many commits PostgreSQL carries out side by side with profit: each takes a processor of its own there.
 const LANES: usize = 4;
 
+/// What its threads are called.
+const THREADS: &str = "postgres";
+
 /// A store in a PostgreSQL. Several of them, in one process or in many, may work with the same tables.
 pub struct PostgresStore {
-    link: Arc<Link>,
+    courier: Arc<Courier>,
     background: Background,
     server: Server,
     // Dropped last: what is above may have work on them.
     threads: Threads,
 }
 
-/// What a store has done so far, and how it is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Status {
-    /// How often the server was asked and has answered.
-    pub round_trips: u64,
-    /// How often something was tried once more.
-    pub retries: u64,
-    /// How many calls came to nothing, because the server was not there in time.
-    pub failures: u64,
-    /// How many connections there are.
-    pub connections: usize,
-    /// How many of them are in use.
-    pub busy: usize,
-    /// How many bytes the tables take on the server, as of the last minute.
-    pub bytes: u64,
-}
+impl Database for PostgresStore {
+    const KIND: Kind = Kind {
+        name: "PostgreSQL",
+        word: "postgres",
+        schemes: &["postgres", "postgresql"],
+        form: "postgres://USER@HOST/DATABASE",
+        settings: &["schema"],
+        backup: "pg_dump --schema=punctual, or a base backup",
+    };
 
-impl PostgresStore {
-    /// Connects to a server, and creates the tables or brings them forward if need be.
-    pub fn open(config: Config) -> Result<PostgresStore, OpenError> {
-        if config.migrates {
-            PostgresStore::migrate(&config)?;
-        }
+    fn open(config: Config) -> Result<PostgresStore, OpenError> {
+        PostgresStore::migrate(&config)?;
         PostgresStore::attach(config)
     }
 
-    /// Connects to a server on which the tables are already, and of this version.
-    pub fn attach(config: Config) -> Result<PostgresStore, OpenError> {
-        let target = config.resolve()?;
-        let threads = Threads::start()?;
-        let asked = target.clone();
-        let server = threads.within(config.patience, async move { Server::meet(&asked).await });
-        let server = server.map_err(Trouble::opening)?;
-        let link = Link::new(&config, target);
-        let background = Background::start(&threads, &link);
-        Ok(PostgresStore { link, background, server, threads })
+    fn attach(config: Config) -> Result<PostgresStore, OpenError> {
+        PostgresStore::reach(&config, Target::of(&config)?)
     }
 
-    /// Creates the tables, or brings them to the version of this code. Others that do so at the same time wait.
-    pub fn migrate(config: &Config) -> Result<Migrated, OpenError> {
-        let target = config.resolve()?;
-        let threads = Threads::start()?;
-        // As long as it takes: tables that are large need time.
-        threads.run(async move { migrate::migrate(&target).await }).map_err(Trouble::opening)
+    fn freeze(config: Config) -> Result<Option<PostgresStore>, OpenError> {
+        let config = Config { connections: 1, ..config };
+        let target = Target { moment: Some(Arc::default()), ..Target::of(&config)? };
+        PostgresStore::reach(&config, target).map(Some)
     }
 
-    /// Looks for what this store alone can see to be wrong: rows without names and names without rows, tables and shards
-    /// that there are not, counts that cannot be read. Reads everything, and changes nothing.
-    pub fn check(&self) -> Result<Vec<String>, StoreError> {
-        check::check(&self.link, &self.threads)
+    /// Takes as long as it takes: tables that are large need time.
+    fn migrate(config: &Config) -> Result<Migrated, OpenError> {
+        let target = Target::of(config)?;
+        let threads = Threads::start(THREADS)?;
+        let migrated = threads.begin(async move { migrate::migrate(&target).await }).wait();
+        migrated.unwrap_or_else(|| Err(Trouble::broken_off())).map_err(Trouble::opening)
     }
 
-    /// What is in the tables. Counts all rows.
-    pub fn show(&self) -> Result<Contents, StoreError> {
-        show::show(&self.link, &self.threads)
+    fn status(&self) -> Status {
+        Status { disk_bytes: self.background.bytes(), ..self.courier.status() }
     }
 
-    /// How it stands. Waits for nothing.
-    pub fn status(&self) -> Status {
-        let [round_trips, retries, failures] = self.link.counts();
-        let (connections, busy) = self.link.usage();
-        Status { round_trips, retries, failures, connections, busy, bytes: self.background.bytes() }
-    }
-
-    /// What somebody should know who trusts this server with tasks.
-    pub fn warnings(&self) -> Vec<String> {
+    fn warnings(&self) -> Vec<String> {
         self.server.warnings()
     }
 
+    /// Rows without names and names without rows, tables and shards that there are not, counts that cannot be read.
+    fn check(&self) -> Result<Vec<String>, StoreError> {
+        check::check(&self.courier, &self.threads)
+    }
+
+    fn contents(&self) -> Result<Contents, StoreError> {
+        contents::contents(&self.courier, &self.threads)
+    }
+}
+
+impl PostgresStore {
+    /// Meets the server.
+    fn reach(config: &Config, target: Target) -> Result<PostgresStore, OpenError> {
+        let threads = Threads::start(THREADS)?;
+        let asked = target.clone();
+        let meeting = threads.begin(async move { Server::meet(&asked).await });
+        let server = meeting.wait_until(Instant::now() + config.patience);
+        let server = server.unwrap_or_else(|| Err(Trouble::late(config.patience))).map_err(Trouble::opening)?;
+        let courier = Courier::new(config.connections, target);
+        let background = Background::start(&threads, &courier);
+        Ok(PostgresStore { courier, background, server, threads })
+    }
+
     fn call(&self, queries: Vec<Query>) -> Result<Vec<Vec<Row>>, StoreError> {
-        let answer = self.link.call(&self.threads, queries)?;
+        let answer = self.courier.call(&self.threads, queries)?;
         all(answer.results)
     }
 }
@@ -122,10 +122,14 @@ pub(crate) fn all(results: Vec<Result<Vec<Row>, Trouble>>) -> Result<Vec<Vec<Row
     results.into_iter().map(|result| result.map_err(unexpected)).collect()
 }
 
+fn read_back(shard: ShardId, want: &Want<'_>, rows: &[Row]) -> Result<Found, StoreError> {
+    read::found(want, rows).map_err(|error| error.in_shard(shard))
+}
+
 impl Store for PostgresStore {
     fn beat(&self, beat: &Beat) -> Result<Roll, StoreError> {
-        let answer = self.link.beat(&self.threads, membership::beat(beat))?;
-        Ok(membership::roll(&all(answer.results)?))
+        let answer = self.courier.beat(&self.threads, membership::beat(beat), beat.patience())?;
+        membership::roll(&all(answer.results)?)
     }
 
     fn claim(&self, who: &Incarnation, wanted: &[(ShardId, Fence)]) -> Result<Vec<Claim>, StoreError> {
@@ -147,7 +151,7 @@ impl Store for PostgresStore {
     }
 
     fn cluster_put(&self, key: &str, seen: u64, new: &[u8]) -> Result<Result<u64, Outdated>, StoreError> {
-        let answer = self.link.call(&self.threads, membership::put(key, seen, new))?;
+        let answer = self.courier.call(&self.threads, membership::put(key, seen, new))?;
         let is_repeated = answer.is_repeated;
         Ok(membership::was_put(seen, new, is_repeated, &all(answer.results)?))
     }
@@ -166,16 +170,16 @@ impl Store for PostgresStore {
         if found.serial < tenure.serial {
             return Err(Refusal::Lost { expected: tenure.serial, found: found.serial }.into());
         }
-        wants.iter().zip(&answer).map(|(want, rows)| read::found(want, rows)).collect()
+        wants.iter().zip(&answer).map(|(want, rows)| read_back(shard, want, rows)).collect()
     }
 
     fn look(&self, wants: &[(ShardId, Want<'_>)]) -> Result<Vec<Found>, StoreError> {
         let answer = self.call(wants.iter().map(|(shard, want)| read::query(*shard, want)).collect())?;
-        wants.iter().zip(&answer).map(|((_, want), rows)| read::found(want, rows)).collect()
+        wants.iter().zip(&answer).map(|((shard, want), rows)| read_back(*shard, want, rows)).collect()
     }
 
     fn commit(&self, batches: Vec<Batch>) -> Result<Vec<Result<(), Refusal>>, StoreError> {
-        let answers = commit::commit(&self.link, &self.threads, &batches)?;
+        let answers = commit::commit(&self.courier, &self.threads, &batches)?;
         for (batch, _) in batches.iter().zip(&answers).filter(|(batch, answer)| !batch.is_empty() && answer.is_ok()) {
             self.background.has_committed(batch.shard);
         }
@@ -183,17 +187,17 @@ impl Store for PostgresStore {
     }
 
     fn terms(&self) -> Terms {
-        Terms { batch_bytes: BATCH_BYTES, batch_changes: BATCH_CHANGES, lanes: LANES }
+        Terms { batch_bytes: BATCH_BYTES, batch_changes: BATCH_CHANGES, lanes: LANES, worthwhile: WORTHWHILE }
     }
 
     fn hardship(&self) -> Option<Hardship> {
-        self.link.hardships.current()
+        self.courier.hardships.current()
     }
 }
 
 impl fmt::Display for PostgresStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let target = self.link.target();
+        let target = self.courier.target();
         write!(
             f,
             "{} at {}, schema {}; {}",

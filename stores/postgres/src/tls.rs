@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures_util::future::{BoxFuture, FutureExt};
+use punctual_database::{Config, OpenError};
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
@@ -17,8 +18,6 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_postgres::Socket;
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 use tokio_rustls::TlsConnector;
-
-use crate::error::OpenError;
 
 /// Whose word is taken for being the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,13 +37,9 @@ pub(crate) struct Tls {
 }
 
 impl Tls {
-    pub(crate) fn new(
-        trust: Trust,
-        ca: Option<&Path>,
-        certificate: Option<&Path>,
-        key: Option<&Path>,
-    ) -> Result<Tls, OpenError> {
+    pub(crate) fn new(trust: Trust, config: &Config) -> Result<Tls, OpenError> {
         let provider = Arc::new(ring::default_provider());
+        let ca = config.ca.as_deref();
         let verifier: Arc<dyn ServerCertVerifier> = match trust {
             Trust::Anybody => Arc::new(Gullible { provider: Arc::clone(&provider) }),
             Trust::Certificate => Arc::new(Nameless { verifier: verifier(ca, &provider)? }),
@@ -55,17 +50,12 @@ impl Tls {
             .map_err(|error| OpenError::Refused(error.to_string()))?
             .dangerous()
             .with_custom_certificate_verifier(verifier);
-        let config = match (certificate, key) {
-            (None, None) => builder.with_no_client_auth(),
-            (Some(certificate), Some(key)) => {
+        let config = match config.identity() {
+            None => builder.with_no_client_auth(),
+            Some((certificate, key)) => {
                 let chain = certificates(certificate)?;
                 let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| unreadable(key, &error))?;
                 builder.with_client_auth_cert(chain, secret).map_err(|error| unreadable(key, &error))?
-            }
-            _ => {
-                return Err(OpenError::Url(
-                    "a certificate of one's own needs its key, and the other way round".to_owned(),
-                ));
             }
         };
         Ok(Tls { config: Arc::new(config) })

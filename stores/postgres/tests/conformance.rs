@@ -12,7 +12,7 @@ use punctual_conformance::Subject;
 use punctual_core::Millis;
 use punctual_core::store::Store;
 use punctual_engines::Postgres;
-use punctual_postgres::{Config, PostgresStore};
+use punctual_postgres::{Config, Database, PostgresStore};
 
 const TABLES: [&str; 7] = ["shards", "nodes", "cluster", "names", "rows", "tallies", "deltas"];
 
@@ -26,7 +26,7 @@ struct Schemas {
 
 impl Schemas {
     fn open(&self, schema: &str) -> Arc<dyn Store> {
-        let config = Config { schema: schema.to_owned(), connections: 4, ..Config::new(self.postgres.url()) };
+        let config = Config { schema: Some(schema.to_owned()), connections: 4, ..Config::new(self.postgres.url()) };
         let store: Arc<dyn Store> = Arc::new(PostgresStore::open(config).unwrap());
         self.schemas.lock().unwrap().insert(address(&store), schema.to_owned());
         store

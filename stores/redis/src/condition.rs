@@ -3,9 +3,9 @@
 use std::fmt;
 use std::time::Instant;
 
+use punctual_database::Address;
 use redis::{Value, cmd};
 
-use crate::config::Address;
 use crate::servers::Servers;
 use crate::trouble::{Trouble, said};
 use crate::value::text;

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use punctual_core::store::{Hardship, Room};
+use punctual_database::Address;
 
-use crate::config::Address;
 use crate::trouble::Trouble;
 
 /// New tasks are refused from here on, in percent of the limit: what the others need to go their way has room.
@@ -23,8 +23,6 @@ pub(crate) struct Health {
     hardship: Mutex<Option<Hardship>>,
     looked_at: Mutex<Option<Instant>>,
     bytes: AtomicU64,
-    failures: AtomicU64,
-    lost: AtomicU64,
 }
 
 const WELL: u8 = 0;
@@ -77,11 +75,6 @@ impl Health {
         }
     }
 
-    /// A call has come to nothing.
-    pub(crate) fn count_failure(&self) {
-        self.failures.fetch_add(1, Relaxed);
-    }
-
     /// A write was refused.
     pub(crate) fn mark(&self, trouble: &Trouble) {
         match trouble {
@@ -98,11 +91,6 @@ impl Health {
         }
     }
 
-    /// Redis did not have what it had confirmed.
-    pub(crate) fn lose(&self) {
-        self.lost.fetch_add(1, Relaxed);
-    }
-
     fn set(&self, level: u8, hardship: Option<Hardship>) {
         *self.hardship.lock().expect("nothing panics under it") = hardship;
         self.level.store(level, Relaxed);
@@ -110,14 +98,6 @@ impl Health {
 
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(Relaxed)
-    }
-
-    pub(crate) fn failures(&self) -> u64 {
-        self.failures.load(Relaxed)
-    }
-
-    pub(crate) fn lost(&self) -> u64 {
-        self.lost.load(Relaxed)
     }
 }
 

@@ -5,7 +5,7 @@
 //! `keys.rs`, what a row looks like in `row.rs`, and what a confirmation is worth on which Redis in docs/stores/redis.md.
 //!
 //! ```no_run
-//! use punctual_redis::{Config, RedisStore};
+//! use punctual_redis::{Config, Database, RedisStore};
 //!
 //! let store = RedisStore::open(Config::new("redis://127.0.0.1:6379"))?;
 //! println!("{store}");
@@ -14,7 +14,6 @@
 
 mod commit;
 mod condition;
-mod config;
 mod health;
 mod keys;
 mod members;
@@ -27,36 +26,35 @@ mod row;
 mod scripts;
 mod servers;
 mod slot;
+mod survey;
 mod tally;
-mod threads;
+mod target;
 mod tls;
 mod trouble;
 mod url;
 mod value;
 mod wire;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use punctual_core::store::{
     Batch, Beat, Claim, Entry, Fence, Found, Hardship, Incarnation, Outdated, Refusal, Roll, Room, ShardId, Store,
     StoreError, Tenure, Terms, Want,
 };
+use punctual_database::WORTHWHILE;
 
-pub use config::{Config, OpenError};
-pub use opening::Migrated;
+pub use punctual_database::{Config, Contents, Database, Migrated, OpenError, ShardContents, Status};
 
 use condition::Condition;
-use config::Target;
 use health::Health;
 use keys::Keys;
 use read::Reading;
 use servers::{Call, Servers};
+use target::Target;
 
-/// A beat that comes late is worth nothing, so it is given up early; and it does not wait long for what is only of use.
-const BEAT_PATIENCE: Duration = Duration::from_secs(2);
+/// A beat does not wait long for what is only of use.
 const GLANCE: Duration = Duration::from_millis(200);
 
 /// A store whose rows are in Redis. Calls may come from any thread, and each ends within the patience.
@@ -71,51 +69,11 @@ pub struct RedisStore {
     replicas: usize,
 }
 
-/// Numbers of a store, as they are known here.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Status {
-    /// How often a server was asked something.
-    pub round_trips: u64,
-    /// How often a call was made again.
-    pub retries: u64,
-    /// How many calls came to nothing.
-    pub failures: u64,
-    /// How many connections are open.
-    pub connections: usize,
-    /// How many of them are in use.
-    pub busy: usize,
-    /// The memory that Redis uses, for other data too.
-    pub bytes: u64,
-    /// How often Redis did not have what it had confirmed, as after a failover to a replica that was behind.
-    pub lost: u64,
-}
-
 impl RedisStore {
-    /// Numbers of the store; waits for nothing.
-    pub fn status(&self) -> Status {
-        let (connections, busy) = self.servers.connections();
-        Status {
-            round_trips: self.servers.round_trips.load(Relaxed),
-            retries: self.servers.retries.load(Relaxed),
-            failures: self.health.failures(),
-            connections,
-            busy,
-            bytes: self.health.bytes(),
-            lost: self.health.lost(),
-        }
-    }
-
-    /// What an operator should know before relying on this Redis.
-    pub fn warnings(&self) -> Vec<String> {
-        self.conditions.iter().flat_map(|condition| condition.warnings(self.replicas)).collect()
-    }
-
     /// Counts what came to nothing.
     fn noted<T>(&self, result: Result<T, StoreError>) -> Result<T, StoreError> {
-        match &result {
-            Err(StoreError::Refused(Refusal::Lost { .. })) => self.health.lose(),
-            Err(StoreError::Unavailable(_)) => self.health.count_failure(),
-            _ => {}
+        if let Err(StoreError::Unavailable(_)) = &result {
+            self.servers.counters.count_failure();
         }
         result
     }
@@ -128,7 +86,7 @@ impl RedisStore {
             let answers = self.servers.call(&calls, by)?;
             let open = readings.iter_mut().filter(|reading| !reading.is_done());
             for (reading, answer) in open.zip(answers) {
-                reading.take(answer.value)?;
+                reading.take(answer.value).map_err(|error| error.in_shard(reading.shard))?;
             }
         }
         Ok(())
@@ -145,16 +103,6 @@ impl RedisStore {
             .map(|(batch, answer)| commit::outcome(batch, answer))
             .collect::<Result<_, StoreError>>()?;
         self.health.succeed();
-        // What comes after a batch that was refused has a gap before it, though nothing was lost.
-        let mut refused = BTreeSet::new();
-        for (batch, outcome) in batches.iter().zip(&outcomes) {
-            if let Err(refusal) = outcome
-                && refused.insert(batch.shard)
-                && matches!(refusal, Refusal::Lost { .. })
-            {
-                self.health.lose();
-            }
-        }
         Ok(outcomes)
     }
 
@@ -169,7 +117,7 @@ impl RedisStore {
 
 impl Store for RedisStore {
     fn beat(&self, beat: &Beat) -> Result<Roll, StoreError> {
-        let by = self.servers.deadline().min(Instant::now() + BEAT_PATIENCE);
+        let by = self.servers.deadline().min(Instant::now() + beat.patience());
         let roll = self.noted(members::beat(&self.servers, &self.keys, beat, by))?;
         self.look_at_memory();
         Ok(roll)
@@ -217,7 +165,7 @@ impl Store for RedisStore {
 
     /// Redis does nothing else while a batch is carried out, so that one is small.
     fn terms(&self) -> Terms {
-        Terms { batch_bytes: 1 << 20, batch_changes: 1_000, lanes: 2 }
+        Terms { batch_bytes: 1 << 20, batch_changes: 1_000, lanes: 2, worthwhile: WORTHWHILE }
     }
 
     fn hardship(&self) -> Option<Hardship> {

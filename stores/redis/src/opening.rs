@@ -2,39 +2,46 @@
 
 use std::time::Instant;
 
-use punctual_core::store::{ShardId, StoreError};
+use punctual_core::store::StoreError;
+use punctual_database::{Config, Contents, Database, Kind, Migrated, OpenError, Part, Status};
 use redis::{Cmd, Value, cmd};
 
 use crate::RedisStore;
 use crate::condition::{self, Condition};
-use crate::config::{Config, OpenError};
 use crate::health::Health;
 use crate::keys::{Keys, LAYOUT};
-use crate::scripts;
 use crate::servers::{Call, Servers};
+use crate::survey::{self, Sizes};
 use crate::trouble::Trouble;
 use crate::url;
-use crate::value::{list, number, odd, text};
+use crate::value::text;
 
-/// What a migration has done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Migrated {
-    /// The version that was there, if there was a store.
-    pub from: Option<u32>,
-    /// The version that is there now.
-    pub to: u32,
-}
+impl Database for RedisStore {
+    const KIND: Kind = Kind {
+        name: "Redis",
+        word: "redis",
+        schemes: &[
+            "redis",
+            "rediss",
+            "redis+sentinel",
+            "rediss+sentinel",
+            "redis+cluster",
+            "rediss+cluster",
+            "valkey",
+            "valkeys",
+        ],
+        form: "redis://HOST",
+        settings: &["replicas"],
+        backup: "a copy of its append-only file or of a snapshot",
+    };
 
-impl RedisStore {
-    /// Connects, and begins a store if there is none.
-    pub fn open(config: Config) -> Result<RedisStore, OpenError> {
+    fn open(config: Config) -> Result<RedisStore, OpenError> {
         let store = RedisStore::reach(&config)?;
         store.adopt()?;
         Ok(store)
     }
 
-    /// Connects to a store that is there, and changes nothing.
-    pub fn attach(config: Config) -> Result<RedisStore, OpenError> {
+    fn attach(config: Config) -> Result<RedisStore, OpenError> {
         let store = RedisStore::reach(&config)?;
         match store.layout()? {
             Some(LAYOUT) => Ok(store),
@@ -46,41 +53,42 @@ impl RedisStore {
         }
     }
 
-    /// Brings the layout to the version of this program. So far there is only one.
-    pub fn migrate(config: &Config) -> Result<Migrated, OpenError> {
+    /// So far there is only one version.
+    fn migrate(config: &Config) -> Result<Migrated, OpenError> {
         let from = RedisStore::reach(config)?.adopt()?;
         Ok(Migrated { from, to: LAYOUT })
     }
 
-    /// Damage that only the store itself can see: parts of a shard that do not have the same rows.
-    pub fn check(&self) -> Result<Vec<String>, StoreError> {
-        let by = self.servers.deadline();
-        let mut members = cmd("SMEMBERS");
-        members.arg(self.keys.shared("shards"));
-        let shards = list(self.servers.call_one(self.shared(members), by)?).ok_or_else(|| odd("a check"))?;
-        let mut damage = Vec::new();
-        for shard in shards.iter().filter_map(number).map(ShardId) {
-            let command = scripts::sizes().on(&self.keys.shard(shard));
-            let call = Call { slot: self.keys.slot(shard), command, may_repeat: true, writes: false };
-            let sizes = list(self.servers.call_one(call, self.servers.deadline())?).ok_or_else(|| odd("a check"))?;
-            let sizes: Vec<u64> = sizes.iter().filter_map(number).collect();
-            let [ordered, names, rows, bodies, groups] = sizes[..] else { return Err(odd("a check")) };
-            if ordered != rows || names != rows || bodies > rows || groups > rows {
-                damage.push(format!(
-                    "shard {}: {rows} rows, of which {ordered} are in the order of time and {names} have a name; {bodies} \
-                     bodies lie apart, {groups} are in groups",
-                    shard.0
-                ));
-            }
-        }
-        Ok(damage)
+    fn status(&self) -> Status {
+        Status { memory_bytes: self.health.bytes(), ..self.servers.counters.status(self.servers.connections()) }
     }
 
+    fn warnings(&self) -> Vec<String> {
+        self.conditions.iter().flat_map(|condition| condition.warnings(self.replicas)).collect()
+    }
+
+    /// Parts of a shard that do not have the same rows.
+    fn check(&self) -> Result<Vec<String>, StoreError> {
+        Ok(survey::sizes(self)?.iter().filter_map(Sizes::damage).collect())
+    }
+
+    /// Redis tells how much memory it uses as a whole.
+    fn contents(&self) -> Result<Contents, StoreError> {
+        let shards = survey::sizes(self)?.iter().map(Sizes::contents).collect();
+        let memory =
+            Part { name: "memory of Redis, with all else that is in it".to_owned(), bytes: self.health.bytes() };
+        Ok(Contents { version: LAYOUT, parts: vec![memory], shards })
+    }
+}
+
+impl RedisStore {
     fn reach(config: &Config) -> Result<RedisStore, OpenError> {
+        config.check(&RedisStore::KIND)?;
         let target = url::parse(&config.url)?;
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b':' | b'-' | b'_');
         // Braces would tear the keys of a shard apart.
-        if !(1..=64).contains(&config.prefix.len()) || !config.prefix.bytes().all(is_plain) {
+        let prefix = config.prefix.as_deref().unwrap_or("punctual");
+        if !(1..=64).contains(&prefix.len()) || !prefix.bytes().all(is_plain) {
             let why = "the prefix of the keys is 1 to 64 letters, digits, dots, colons, dashes and underscores";
             return Err(OpenError::Url(why.to_owned()));
         }
@@ -97,8 +105,8 @@ impl RedisStore {
         let health = Health::default();
         health.see(&condition::memory(&servers, by).map_err(hindered)?);
         Ok(RedisStore {
-            keys: Keys::new(&config.prefix),
-            prefix: config.prefix.clone(),
+            keys: Keys::new(prefix),
+            prefix: prefix.to_owned(),
             replicas: config.replicas,
             target,
             servers,
@@ -131,7 +139,7 @@ impl RedisStore {
         }
     }
 
-    fn shared(&self, command: Cmd) -> Call {
+    pub(crate) fn shared(&self, command: Cmd) -> Call {
         Call { slot: self.keys.shared_slot(), command, may_repeat: true, writes: false }
     }
 }

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Instant;
 
-use crate::config::Address;
+use punctual_database::Address;
+
 use crate::trouble::Trouble;
 use crate::wire::{Manner, Wire};
 
@@ -25,8 +26,8 @@ struct Shelf {
     busy: usize,
 }
 
-/// A connection on loan. It is closed unless it is given back.
-pub(crate) struct Loan<'a> {
+/// A connection that somebody has borrowed. It is closed unless it is given back.
+pub(crate) struct BorrowedWire<'a> {
     pool: &'a Pool,
     server: Address,
     wire: Option<Wire>,
@@ -48,13 +49,13 @@ impl Pool {
     }
 
     /// A connection to a server. It may have been closed since it was last used.
-    pub(crate) fn borrow(&self, server: &Address, by: Instant) -> Result<Loan<'_>, Trouble> {
+    pub(crate) fn borrow(&self, server: &Address, by: Instant) -> Result<BorrowedWire<'_>, Trouble> {
         let mut shelves = self.shelves();
         loop {
             let shelf = shelves.entry(server.clone()).or_default();
             if let Some(wire) = shelf.idle.pop() {
                 shelf.busy += 1;
-                return Ok(Loan { pool: self, server: server.clone(), wire: Some(wire) });
+                return Ok(BorrowedWire { pool: self, server: server.clone(), wire: Some(wire) });
             }
             if shelf.busy < self.limit {
                 shelf.busy += 1;
@@ -68,10 +69,10 @@ impl Pool {
         }
         drop(shelves);
         // From here on the place is taken, and given back if the connection does not come about.
-        let mut loan = Loan { pool: self, server: server.clone(), wire: None };
+        let mut borrowed = BorrowedWire { pool: self, server: server.clone(), wire: None };
         self.connected.fetch_add(1, Ordering::Relaxed);
-        loan.wire = Some(Wire::connect(server, &self.manner, by)?);
-        Ok(loan)
+        borrowed.wire = Some(Wire::connect(server, &self.manner, by)?);
+        Ok(borrowed)
     }
 
     /// Closes the connections to a server that nobody uses.
@@ -93,9 +94,9 @@ impl Pool {
     }
 }
 
-impl Loan<'_> {
+impl BorrowedWire<'_> {
     pub(crate) fn wire(&mut self) -> &mut Wire {
-        self.wire.as_mut().expect("a loan has a connection until it is given back")
+        self.wire.as_mut().expect("it has a connection until it is given back")
     }
 
     /// All that was asked on it was answered: others may use it.
@@ -107,7 +108,7 @@ impl Loan<'_> {
     }
 }
 
-impl Drop for Loan<'_> {
+impl Drop for BorrowedWire<'_> {
     fn drop(&mut self) {
         if let Some(shelf) = self.pool.shelves().get_mut(&self.server) {
             shelf.busy -= 1;

@@ -265,7 +265,7 @@ fn stretch(answer: Value, with: Bodies) -> Result<Option<Stretch>, StoreError> {
     }
     let mut parts = parts.into_iter();
     let rows: Option<Vec<Row>> = rows(&mut parts, with)?.into_iter().collect();
-    let missing = || StoreError::Poisoned("a row is in an order, and nowhere else: Redis is damaged".to_owned());
+    let missing = || StoreError::damaged("an order in Redis", "a row that it names is nowhere else");
     let last = parts.next().filter(|last| *last != Value::Nil);
     Ok(Some(Stretch { rows: rows.ok_or_else(missing)?, last }))
 }
@@ -293,7 +293,7 @@ fn go_on<C>(page: Page<C>, next: impl FnOnce(C) -> C) -> Page<C> {
 }
 
 fn tallies(answer: Value) -> Result<Vec<(Tally, i64)>, StoreError> {
-    let strange = || odd("a read of tallies");
+    let strange = || StoreError::damaged("the hash of tallies in Redis", "a field of it is no tally, or no count");
     let read = |(name, count): (Value, Value)| {
         let tally = bytes(name).and_then(|name| tally::decode(&name)).ok_or_else(strange)?;
         Ok((tally, number(&count).ok_or_else(strange)?))

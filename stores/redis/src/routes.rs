@@ -3,10 +3,11 @@
 use std::sync::RwLock;
 use std::time::Instant;
 
+use punctual_database::Address;
 use redis::{Value, cmd};
 
-use crate::config::{Address, Target, Topology};
 use crate::slot::SLOTS;
+use crate::target::{Target, Topology};
 use crate::trouble::{Trouble, said};
 use crate::value::{list, text};
 use crate::wire::{Manner, Party, Wire};

@@ -12,7 +12,7 @@
 //! settings, whose keys do not collide with the others.
 
 use bytes::Bytes;
-use punctual_core::store::{Key, Place, Position, Row, StoreError, Table};
+use punctual_core::store::{Key, Place, Position, Row, StoreError, StoredRow, Table};
 use punctual_core::{Name, Timestamp};
 
 /// Longer bodies lie apart, so that a change of state need not write them again. Shorter ones cost less with the row
@@ -94,45 +94,42 @@ pub(crate) struct Read {
 /// The row of these bytes, with its body if that is in them.
 pub(crate) fn decode(seq: u64, bytes: Vec<u8>) -> Result<Read, StoreError> {
     let broken = || damaged(seq, "its bytes are no row");
-    let bytes = Bytes::from(bytes);
-    let mut rest = bytes.clone();
+    let mut rest = Bytes::from(bytes);
     let mut take = |length: usize| (length <= rest.len()).then(|| rest.split_to(length)).ok_or_else(broken);
 
-    let head = take(HEAD)?;
-    let table = Table::ALL.into_iter().find(|table| *table as u8 == head[0]).ok_or_else(broken)?;
-    let at = timestamp(u64::from_be_bytes(head[1..].try_into().map_err(|_| broken())?));
-    let length = u32::from_be_bytes(take(4)?[..].try_into().map_err(|_| broken())?);
-    let lengths = take(5)?;
-    let mut text = |length: u8| -> Result<Bytes, StoreError> { take(usize::from(length)) };
-    let (topic, id, queue, group) = (text(lengths[2])?, text(lengths[3])?, text(lengths[4])?, text(lengths[0])?);
-    let str = |bytes: &Bytes| std::str::from_utf8(bytes).map(str::to_owned).map_err(|_| broken());
-    let key = Key::new(&str(&topic)?, &str(&id)?, &str(&queue)?);
-    let group = if group.is_empty() { None } else { Some(Name::read_back(&str(&group)?).map_err(|_| broken())?) };
+    let (head, length, lengths) = (take(HEAD)?, take(4)?, take(5)?);
+    let at = u64::from_be_bytes(head[1..].try_into().map_err(|_| broken())?);
+    let length = u32::from_be_bytes(length[..].try_into().map_err(|_| broken())?);
+    let [group, space, topic, id, queue] = lengths[..] else { return Err(broken()) };
+    let mut text = |length: u8| take(usize::from(length));
+    let (topic, id, queue, group) = (text(topic)?, text(id)?, text(queue)?, text(group)?);
     let is_apart = length & APART != 0;
     let body = if is_apart { Bytes::new() } else { take(length as usize)? };
-    let row = Row { table, key, seq, at, group, state: rest, body };
+    let (table, key) = (u64::from(head[0]), [&topic[..], &id[..], &queue[..]]);
+    let group = (!group.is_empty()).then_some(&group[..]);
+    let row = StoredRow { table, key, seq, at, group, state: rest, body }.read()?;
+    if space != u8::from(row.table == Table::Settings) {
+        return Err(damaged(seq, "it is among the settings, or they are among the tasks"));
+    }
     Ok(Read { row, is_apart })
-}
-
-/// The time of this stored number.
-pub(crate) fn timestamp(millis: u64) -> Timestamp {
-    if millis == Timestamp::NEVER.as_millis() { Timestamp::NEVER } else { Timestamp::from_millis(millis) }
 }
 
 /// The position of a row, by its number and the time in its head.
 pub(crate) fn position(seq: &[u8], at: &[u8]) -> Option<Position> {
     let number = |bytes: &[u8]| bytes.try_into().ok().map(u64::from_be_bytes);
-    Some(Position { at: timestamp(number(at)?), seq: number(seq)? })
+    Some(Position { at: Timestamp::read_back(number(at)?)?, seq: number(seq)? })
 }
 
 /// Redis has something that no server of ours has written.
 pub(crate) fn damaged(seq: u64, why: &str) -> StoreError {
-    StoreError::Poisoned(format!("row {seq} in Redis is damaged: {why}; `punctual store check` says more"))
+    StoreError::damaged(format_args!("row {seq} in Redis"), why)
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
+
+    use punctual_chance::Chance;
 
     use super::*;
 
@@ -163,6 +160,22 @@ mod tests {
         let bytes = encode(&row(3, Some("spring")));
         for length in 0..bytes.len() - "state".len() {
             assert!(decode(7, bytes[..length].to_vec()).is_err(), "{length} bytes");
+        }
+    }
+
+    #[test]
+    fn whatever_the_bytes_are_they_are_a_row_or_refused() {
+        let mut chance = Chance::new(7);
+        for _ in 0..20_000 {
+            let mut bytes = encode(&row(chance.index(80), Some("spring")));
+            for _ in 0..chance.between(1, 4) {
+                let at = chance.index(bytes.len());
+                bytes[at] = chance.draw() as u8;
+            }
+            bytes.truncate(chance.index(bytes.len() + 1).max(chance.index(bytes.len() + 1)));
+            if let Err(error) = decode(7, bytes) {
+                assert!(error.to_string().contains("row 7"), "{error}");
+            }
         }
     }
 

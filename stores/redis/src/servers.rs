@@ -4,16 +4,15 @@
 //! are answered in their order: if one has to be made again, so have those after it.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use punctual_database::{Address, Config, Counters, OpenError, Pauses, Threads};
 use redis::{Cmd, ServerError, Value, cmd, pipe};
 
-use crate::config::{Address, Config, OpenError, Target, Topology};
-use crate::pool::{Loan, Pool};
+use crate::pool::{BorrowedWire, Pool};
 use crate::routes::{Routes, redirected};
-use crate::threads::Threads;
+use crate::target::{Target, Topology};
 use crate::tls;
 use crate::trouble::{Trouble, said};
 use crate::value::number;
@@ -43,14 +42,10 @@ pub(crate) struct Servers {
     patience: Duration,
     replicas: usize,
     wait: Duration,
-    pub(crate) round_trips: AtomicU64,
-    pub(crate) retries: AtomicU64,
+    pub(crate) counters: Counters,
     /// Dropped last: connections end on them.
     _threads: Threads,
 }
-
-const FIRST_PAUSE: Duration = Duration::from_millis(5);
-const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 
 /// What became of an attempt at a call.
 enum Outcome {
@@ -71,10 +66,10 @@ struct Open {
 
 impl Servers {
     pub(crate) fn new(target: &Target, config: &Config) -> Result<Servers, OpenError> {
-        let threads = Threads::start()?;
+        let threads = Threads::start("redis")?;
         let is_watched = matches!(target.topology, Topology::Sentinel(_));
         let manner = Manner {
-            threads: threads.handle(),
+            threads: threads.handle().clone(),
             certificates: target.is_secure.then(|| tls::certificates(config)).transpose()?,
             user: target.user.clone(),
             database: target.database,
@@ -88,8 +83,7 @@ impl Servers {
             patience: config.patience,
             replicas: config.replicas,
             wait: target.wait,
-            round_trips: AtomicU64::new(0),
-            retries: AtomicU64::new(0),
+            counters: Counters::default(),
             _threads: threads,
         })
     }
@@ -120,7 +114,7 @@ impl Servers {
         let mut answers: Vec<Option<Answer>> = calls.iter().map(|_| None).collect();
         let mut is_unknown = vec![false; calls.len()];
         let mut open: Vec<Open> = (0..calls.len()).map(|call| Open { call, ask: None }).collect();
-        let mut pause = FIRST_PAUSE;
+        let mut pauses = Pauses::default();
         while !open.is_empty() {
             let mut trouble = None;
             let mut again: Vec<Open> = Vec::new();
@@ -146,12 +140,9 @@ impl Servers {
                 }
             }
             if let Some(why) = trouble {
-                if Instant::now() + pause >= deadline {
-                    return Err(Trouble::Away(why));
-                }
-                self.retries.fetch_add(1, Relaxed);
+                let Some(pause) = pauses.next(deadline) else { return Err(Trouble::Away(why)) };
+                self.counters.count_retry();
                 thread::sleep(pause);
-                pause = (pause * 2).min(LONGEST_PAUSE);
             }
             open = again;
         }
@@ -160,7 +151,7 @@ impl Servers {
 
     /// One attempt at the calls that are open, in their order. It leaves time for another one.
     fn attempt(&self, calls: &[Call], open: Vec<Open>, deadline: Instant) -> BTreeMap<usize, Outcome> {
-        let by = deadline.min(Instant::now() + (self.patience / 2).max(self.wait + LONGEST_PAUSE));
+        let by = deadline.min(Instant::now() + (self.patience / 2).max(self.wait + Pauses::LONGEST));
         let mut outcomes = BTreeMap::new();
         let mut groups: BTreeMap<Address, Vec<Open>> = BTreeMap::new();
         for open in open {
@@ -174,7 +165,7 @@ impl Servers {
         let mut sent = Vec::new();
         for (server, group) in groups {
             match self.send(&server, calls, &group, by) {
-                Ok(loan) => sent.push((server, group, loan)),
+                Ok(borrowed) => sent.push((server, group, borrowed)),
                 Err(trouble) => {
                     self.mistrust(&server, by);
                     let trouble = trouble.at(&server);
@@ -182,8 +173,8 @@ impl Servers {
                 }
             }
         }
-        for (server, group, loan) in sent {
-            outcomes.extend(self.receive(&server, loan, calls, &group, by));
+        for (server, group, borrowed) in sent {
+            outcomes.extend(self.receive(&server, borrowed, calls, &group, by));
         }
         outcomes
     }
@@ -198,7 +189,7 @@ impl Servers {
     }
 
     /// Sends the calls of a server. On an error nothing was sent.
-    fn send(&self, server: &Address, calls: &[Call], group: &[Open], by: Instant) -> Result<Loan<'_>, Trouble> {
+    fn send(&self, server: &Address, calls: &[Call], group: &[Open], by: Instant) -> Result<BorrowedWire<'_>, Trouble> {
         let mut commands = pipe();
         for open in group {
             if open.ask.is_some() {
@@ -210,14 +201,14 @@ impl Servers {
             let millis = u64::try_from(self.wait.as_millis()).unwrap_or(u64::MAX);
             commands.cmd("WAIT").arg(self.replicas).arg(millis);
         }
-        self.round_trips.fetch_add(1, Relaxed);
-        let mut loan = self.pool.borrow(server, by)?;
+        self.counters.count_round_trip();
+        let mut borrowed = self.pool.borrow(server, by)?;
         // A connection that was idle may have been closed: what cannot be repeated is only sent on one that answers.
         if group.iter().any(|open| !calls[open.call].may_repeat) {
-            loan.wire().ask(&cmd("PING"), by)?;
+            borrowed.wire().ask(&cmd("PING"), by)?;
         }
-        loan.wire().send(commands);
-        Ok(loan)
+        borrowed.wire().send(commands);
+        Ok(borrowed)
     }
 
     fn is_waited_for(&self, calls: &[Call], group: &[Open]) -> bool {
@@ -227,12 +218,12 @@ impl Servers {
     fn receive(
         &self,
         server: &Address,
-        mut loan: Loan<'_>,
+        mut borrowed: BorrowedWire<'_>,
         calls: &[Call],
         group: &[Open],
         by: Instant,
     ) -> Vec<(usize, Outcome)> {
-        let mut answers = match loan.wire().receive(by) {
+        let mut answers = match borrowed.wire().receive(by) {
             Ok(answers) => answers.into_iter(),
             Err(trouble) => {
                 self.mistrust(server, by);
@@ -260,9 +251,9 @@ impl Servers {
             }
         }
         if is_right {
-            loan.give_back();
+            borrowed.give_back();
         } else {
-            drop(loan);
+            drop(borrowed);
             self.mistrust(server, by);
         }
         outcomes
@@ -285,10 +276,10 @@ impl Servers {
     pub(crate) fn each(&self, command: &Cmd, by: Instant) -> Result<Vec<(Address, Value)>, Trouble> {
         self.server(0, by)?;
         let ask = |server: Address| {
-            let mut loan = self.pool.borrow(&server, by).map_err(|trouble| trouble.at(&server))?;
-            self.round_trips.fetch_add(1, Relaxed);
-            let value = loan.wire().ask(command, by).map_err(|trouble| trouble.at(&server))?;
-            loan.give_back();
+            let mut borrowed = self.pool.borrow(&server, by).map_err(|trouble| trouble.at(&server))?;
+            self.counters.count_round_trip();
+            let value = borrowed.wire().ask(command, by).map_err(|trouble| trouble.at(&server))?;
+            borrowed.give_back();
             Ok((server, value))
         };
         self.routes.servers().into_iter().map(ask).collect()

@@ -1,10 +1,18 @@
 //! From a URL to where Redis is. No message quotes the URL: it may hold a password.
+//!
+//! ```text
+//! redis://[user[:password]@]host[:port][/database]            one server
+//! redis+sentinel://[…@]host[:port],…/master[/database]        the master that these sentinels name
+//! redis+cluster://[…@]host[:port],…                           a cluster of which these servers are some
+//! ```
+//! With `rediss` instead of `redis` connections are encrypted. In the query may stand `wait_ms`, `sentinel_username` and
+//! `sentinel_password`.
 
 use std::time::Duration;
 
-use percent_encoding::percent_decode_str;
+use punctual_database::{Address, OpenError, decoded};
 
-use crate::config::{Address, OpenError, Secret, Target, Topology, User};
+use crate::target::{Secret, Target, Topology, User};
 
 const REDIS: u16 = 6_379;
 const SENTINEL: u16 = 26_379;
@@ -37,7 +45,7 @@ pub(crate) fn parse(url: &str) -> Result<Target, OpenError> {
     let (who, hosts) = authority.rsplit_once('@').unwrap_or(("", authority));
 
     let port = if scheme == Scheme::Sentinel { SENTINEL } else { REDIS };
-    let servers = hosts.split(',').map(|host| address(host, port)).collect::<Result<Vec<_>, _>>()?;
+    let servers = hosts.split(',').map(|host| Address::read(host, port)).collect::<Result<Vec<_>, _>>()?;
     let mut parts = path.split('/').filter(|part| !part.is_empty());
     let topology = match scheme {
         Scheme::Single => Topology::Single,
@@ -86,23 +94,8 @@ fn credentials(who: &str) -> Result<User, OpenError> {
     Ok(User { name: given(name)?, password: password.map_or(Ok(None), given)?.map(Secret) })
 }
 
-fn address(text: &str, port: u16) -> Result<Address, OpenError> {
-    let (host, given) = match text.strip_prefix('[').and_then(|text| text.split_once(']')) {
-        Some((host, rest)) => (host, rest.strip_prefix(':')),
-        None => text.rsplit_once(':').map_or((text, None), |(host, port)| (host, Some(port))),
-    };
-    let port = given.map_or(Ok(port), |given| number(given, "a port"))?;
-    let host = if host.is_empty() { "127.0.0.1" } else { host };
-    Ok(Address { host: host.to_owned(), port })
-}
-
 fn number<T: std::str::FromStr>(text: &str, what: &str) -> Result<T, OpenError> {
     text.parse().map_err(|_| OpenError::Url(format!("{what} has to be a number in its range")))
-}
-
-fn decoded(text: &str) -> Result<String, OpenError> {
-    let text = percent_decode_str(text).decode_utf8().map_err(|_| bad("an escaped part is not UTF-8"))?;
-    Ok(text.into_owned())
 }
 
 fn bad(why: &str) -> OpenError {
@@ -163,6 +156,5 @@ mod tests {
         let target = parse("redis+sentinel://ann:secret@a/main?sentinel_password=secret").unwrap();
         assert_eq!(target.to_string(), "redis+sentinel://a:26379/main/0");
         assert!(!format!("{target:?}").contains("secret"), "{target:?}");
-        assert!(!format!("{:?}", crate::Config::new("redis://:secret@a")).contains("secret"));
     }
 }

@@ -4,9 +4,9 @@
 use std::error::Error;
 use std::io;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, channel};
 use std::time::Instant;
 
+use punctual_database::{Address, Work};
 use redis::aio::MultiplexedConnection;
 use redis::io::tcp::TcpSettings;
 use redis::{
@@ -14,10 +14,9 @@ use redis::{
     RedisError, RedisResult, TlsCertificates, Value, cmd, pipe,
 };
 use tokio::runtime::Handle;
-use tokio::task::AbortHandle;
 
-use crate::config::{Address, User};
 use crate::scripts;
+use crate::target::User;
 use crate::trouble::{Trouble, said};
 
 /// How a connection begins: encryption, user, database.
@@ -47,7 +46,7 @@ pub(crate) enum Party {
 pub(crate) struct Wire {
     threads: Handle,
     connection: MultiplexedConnection,
-    under_way: Option<Work<Vec<Value>>>,
+    under_way: Option<Work<RedisResult<Vec<Value>>>>,
 }
 
 impl Wire {
@@ -57,7 +56,7 @@ impl Wire {
         // The deadline is the caller's.
         let patient = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
         let connect = async move { client.get_multiplexed_async_connection_with_config(&patient).await };
-        let connection = Work::begin(&manner.threads, connect).wait(deadline)?;
+        let connection = waited(Work::begin(&manner.threads, connect), deadline)?;
         let mut wire = Wire { threads: manner.threads.clone(), connection, under_way: None };
         wire.greet(manner.party, deadline)?;
         Ok(wire)
@@ -101,7 +100,7 @@ impl Wire {
     /// The answers to what was sent; that of a command which failed is [`Value::ServerError`]. After an error it is unknown
     /// whether the commands arrived, and the connection is of no more use.
     pub(crate) fn receive(&mut self, deadline: Instant) -> Result<Vec<Value>, Trouble> {
-        self.under_way.take().map_or(Ok(Vec::new()), |work| work.wait(deadline))
+        self.under_way.take().map_or(Ok(Vec::new()), |work| waited(work, deadline))
     }
 
     /// One command and its answer.
@@ -113,33 +112,10 @@ impl Wire {
     }
 }
 
-/// Something that is done on another thread. It ends with this, whether it is done or not.
-struct Work<T> {
-    answer: Receiver<RedisResult<T>>,
-    task: AbortHandle,
-}
-
-impl<T: Send + 'static> Work<T> {
-    fn begin(threads: &Handle, work: impl Future<Output = RedisResult<T>> + Send + 'static) -> Work<T> {
-        let (send, answer) = channel();
-        let task = threads.spawn(async move {
-            // Who does not wait any more has told its caller so.
-            let _ = send.send(work.await);
-        });
-        Work { answer, task: task.abort_handle() }
-    }
-
-    fn wait(self, deadline: Instant) -> Result<T, Trouble> {
-        let left = deadline.saturating_duration_since(Instant::now());
-        let answer = self.answer.recv_timeout(left).map_err(|_| Trouble::Away("no answer in time".to_owned()))?;
-        answer.map_err(told)
-    }
-}
-
-impl<T> Drop for Work<T> {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
+/// What came of something that a thread of ours does.
+fn waited<T: Send + 'static>(work: Work<RedisResult<T>>, deadline: Instant) -> Result<T, Trouble> {
+    let done = work.wait_until(deadline).ok_or_else(|| Trouble::Away("no answer in time".to_owned()))?;
+    done.map_err(told)
 }
 
 fn client(address: &Address, manner: &Manner) -> RedisResult<Client> {

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use owner::{Owner, SHARD, insert, numbers, open, row};
 use punctual_core::store::{Batch, Fence, ShardId, Store};
 use punctual_engines::RedisCluster;
+use punctual_redis::Database;
 
 #[test]
 fn a_shard_moves_to_another_master_while_it_is_written() {

@@ -10,7 +10,7 @@ use punctual_conformance::Subject;
 use punctual_core::Millis;
 use punctual_core::store::Store;
 use punctual_engines::{Redis, RedisCluster};
-use punctual_redis::{Config, RedisStore};
+use punctual_redis::{Config, Database, RedisStore};
 
 /// Stores in one Redis, each under a prefix of its own. The handles to one store are separate, as those of nodes are.
 struct InRedis<'a> {
@@ -40,7 +40,7 @@ impl<'a> InRedis<'a> {
     }
 
     fn open(&self) -> Arc<dyn Store> {
-        Arc::new(RedisStore::open(Config { prefix: self.prefix(), ..Config::new(&self.url) }).unwrap())
+        Arc::new(RedisStore::open(Config { prefix: Some(self.prefix()), ..Config::new(&self.url) }).unwrap())
     }
 
     fn on_each(&self, script: &str) {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use owner::{Owner, SHARD, numbers};
 use punctual_core::store::Store;
 use punctual_engines::{Redis, RedisCluster};
-use punctual_redis::{Config, Migrated, OpenError, RedisStore};
+use punctual_redis::{Config, Database, Migrated, OpenError, RedisStore};
 
 fn refusal(config: Config) -> OpenError {
     RedisStore::open(config).map(drop).unwrap_err()
@@ -74,7 +74,7 @@ fn attaching_changes_nothing_and_needs_a_store() {
 fn stores_with_other_prefixes_and_databases_do_not_meet() {
     let redis = Redis::start();
     let config = |prefix: &str, database: &str| Config {
-        prefix: prefix.to_owned(),
+        prefix: Some(prefix.to_owned()),
         ..Config::new(format!("{}{database}", redis.url()))
     };
     let places = [config("a", ""), config("b", ""), config("a", "/3")];
@@ -103,7 +103,10 @@ fn nobody_is_there_is_told_from_nobody_lets_us_in() {
     let OpenError::Away(why) = refusal(config) else { panic!("it is there") };
     assert!(!why.contains("hush-hush"), "{why}");
     assert!(matches!(refusal(Config::new("redis://a,b")), OpenError::Url(_)));
-    assert!(matches!(refusal(Config { prefix: "{x}".to_owned(), ..Config::new("redis://a") }), OpenError::Url(_)));
+    assert!(matches!(
+        refusal(Config { prefix: Some("{x}".to_owned()), ..Config::new("redis://a") }),
+        OpenError::Url(_)
+    ));
 }
 
 /// What docs/stores/redis.md tells to allow.

@@ -10,6 +10,7 @@ use owner::{Owner, SHARD, held, insert, numbers, open, row};
 use punctual_core::Timestamp;
 use punctual_core::store::{Bodies, Change, Hardship, Key, Look, Position, Room, Scan, Store, StoreError, Table, Want};
 use punctual_engines::Redis;
+use punctual_redis::Database;
 
 /// Lets the store look at memory, which it does with a beat, and not more often than once a second.
 fn look(store: &punctual_redis::RedisStore) {

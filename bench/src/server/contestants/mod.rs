@@ -6,6 +6,8 @@ mod punctual;
 pub mod redis;
 mod resp;
 
+pub use punctual::{Client as HttpClient, answered};
+
 use std::io;
 use std::path::{Path, PathBuf};
 

@@ -6,16 +6,13 @@ use std::io;
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
-use tokio::time::sleep;
+use tokio_postgres::Statement;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{NoTls, Statement};
 
-use crate::arena::task::{Bodies, due_of, now_ms};
+use crate::arena::postgres::{self, take, texts};
+use crate::arena::task::{Bodies, now_ms};
 use crate::arena::text;
-
-const LOOKS_EVERY: Duration = Duration::from_millis(5);
 
 const TABLE: &str = "CREATE TABLE task (
     id    bigserial PRIMARY KEY,
@@ -113,30 +110,20 @@ impl Client {
     }
 
     pub async fn schedule(&mut self, due_ms: u64) -> io::Result<()> {
-        let body = self.bodies.next(due_ms);
-        let body = str::from_utf8(&body).expect("it is made of letters");
-        self.execute(&self.schedule, &[&(due_ms as i64), &body]).await
+        let body = texts(&mut self.bodies, &[due_ms]);
+        self.execute(&self.schedule, &[&(due_ms as i64), &body[0]]).await
     }
 
     pub async fn schedule_many(&mut self, due_ms: &[u64]) -> io::Result<()> {
-        let bodies: Vec<_> = due_ms.iter().map(|due| self.bodies.next(*due)).collect();
-        let bodies: Vec<&str> =
-            bodies.iter().map(|body| str::from_utf8(body).expect("it is made of letters")).collect();
+        let bodies = texts(&mut self.bodies, due_ms);
         let due: Vec<i64> = due_ms.iter().map(|due| *due as i64).collect();
         self.execute(&self.schedule_many, &[&due, &bodies]).await
     }
 
     pub async fn take(&mut self, at_most: usize) -> io::Result<Vec<u64>> {
-        loop {
-            let now = now_ms() as i64;
-            let rows = self.client.query(&self.take, &[&now, &(at_most as i64)]).await.map_err(io::Error::other)?;
-            if rows.is_empty() {
-                sleep(LOOKS_EVERY).await;
-                continue;
-            }
-            self.taken = rows.iter().map(|row| row.get(0)).collect();
-            return rows.iter().map(|row| due_of(row.get::<_, &str>(1).as_bytes())).collect();
-        }
+        let taken = take(&self.client, &self.take, || vec![now_ms() as i64, at_most as i64]).await?;
+        self.taken = taken.numbers;
+        Ok(taken.due_ms)
     }
 
     pub async fn acknowledge(&mut self) -> io::Result<()> {
@@ -150,9 +137,5 @@ impl Client {
 }
 
 async fn connect(port: u16) -> io::Result<tokio_postgres::Client> {
-    let address = format!("host=127.0.0.1 port={port} user=postgres dbname=postgres");
-    let (client, connection) = tokio_postgres::connect(&address, NoTls).await.map_err(io::Error::other)?;
-    // It ends with the client, and the client tells what went wrong.
-    tokio::spawn(async { drop(connection.await) });
-    Ok(client)
+    postgres::connect(&format!("host=127.0.0.1 port={port} user=postgres dbname=postgres")).await
 }

@@ -108,7 +108,7 @@ impl Client {
 }
 
 /// Sends what was written and reads the answer; gives the place of its content. Any other status is an error.
-async fn answered(wire: &mut Wire, expected: u16) -> io::Result<Range<usize>> {
+pub async fn answered(wire: &mut Wire, expected: u16) -> io::Result<Range<usize>> {
     wire.send().await?;
     let head = loop {
         match wire.answer.windows(4).position(|end| end == b"\r\n\r\n") {

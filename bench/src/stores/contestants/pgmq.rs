@@ -2,15 +2,11 @@
 //! come to, prepared once. Called directly they cost less than through the functions, which plan them anew each time.
 
 use std::io;
-use std::time::Duration;
 
-use tokio::time::sleep;
 use tokio_postgres::Statement;
 
-use super::raw::connect;
-use crate::arena::task::{Bodies, due_of};
-
-const LOOKS_EVERY: Duration = Duration::from_millis(5);
+use crate::arena::postgres::{connect, take, texts};
+use crate::arena::task::Bodies;
 
 const TABLES: &str = "CREATE SCHEMA pgmq;
 CREATE TABLE pgmq.q_orders (
@@ -78,9 +74,7 @@ impl Client {
     }
 
     pub async fn send(&mut self, due_ms: &[u64]) -> io::Result<()> {
-        let bodies: Vec<_> = due_ms.iter().map(|due| self.bodies.next(*due)).collect();
-        let bodies: Vec<&str> =
-            bodies.iter().map(|body| str::from_utf8(body).expect("it is made of letters")).collect();
+        let bodies = texts(&mut self.bodies, due_ms);
         let due = due_ms.first().copied().unwrap_or_default() as f64;
         let sent = self.client.query(&self.send, &[&due, &bodies]).await.map_err(io::Error::other)?;
         debug_assert_eq!(sent.len(), due_ms.len(), "each has a number");
@@ -88,15 +82,9 @@ impl Client {
     }
 
     pub async fn take(&mut self, at_most: usize) -> io::Result<Vec<u64>> {
-        loop {
-            let rows = self.client.query(&self.read, &[&(at_most as i64)]).await.map_err(io::Error::other)?;
-            if rows.is_empty() {
-                sleep(LOOKS_EVERY).await;
-                continue;
-            }
-            self.taken = rows.iter().map(|row| row.get(0)).collect();
-            return rows.iter().map(|row| due_of(row.get::<_, &str>(1).as_bytes())).collect();
-        }
+        let taken = take(&self.client, &self.read, || vec![at_most as i64]).await?;
+        self.taken = taken.numbers;
+        Ok(taken.due_ms)
     }
 
     pub async fn acknowledge(&mut self) -> io::Result<()> {

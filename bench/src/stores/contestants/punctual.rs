@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use punctual_core::store::Store;
 use punctual_core::{Choice, Lease, Millis, Name, Reserve, Task, Timestamp, TopicSettings};
+use punctual_database::{Config, Database};
 use punctual_mysql::MysqlStore;
 use punctual_node::{Handle, Node, NodeConfig, SystemClock, block_on};
 use punctual_postgres::PostgresStore;
@@ -40,13 +41,11 @@ pub fn start(engine: &Engine, keeping: Keeping) -> io::Result<Node> {
 }
 
 fn store(engine: &Engine) -> io::Result<Arc<dyn Store>> {
-    let url = engine.url();
+    let config = Config::new(engine.url());
     Ok(match engine {
-        Engine::Postgres(_) => {
-            Arc::new(PostgresStore::open(punctual_postgres::Config::new(url)).map_err(io::Error::other)?)
-        }
-        Engine::Maria(_) => Arc::new(MysqlStore::open(punctual_mysql::Config::new(url)).map_err(io::Error::other)?),
-        Engine::Redis(_) => Arc::new(RedisStore::open(punctual_redis::Config::new(url)).map_err(io::Error::other)?),
+        Engine::Postgres(_) => Arc::new(PostgresStore::open(config).map_err(io::Error::other)?),
+        Engine::Maria(_) => Arc::new(MysqlStore::open(config).map_err(io::Error::other)?),
+        Engine::Redis(_) => Arc::new(RedisStore::open(config).map_err(io::Error::other)?),
     })
 }
 

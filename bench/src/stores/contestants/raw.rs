@@ -3,9 +3,10 @@
 
 use std::io;
 
-use tokio_postgres::{NoTls, Statement};
+use tokio_postgres::Statement;
 
 use super::super::rows::{STATE, id, numbers, stored};
+use crate::arena::postgres::connect;
 use crate::arena::task::Bodies;
 
 const INSERT: &str = "WITH new AS MATERIALIZED (
@@ -38,11 +39,4 @@ impl Client {
         let inserted = self.client.execute(&self.insert, &[&seqs, &at, &ids, &bodies, &STATE]).await;
         inserted.map(drop).map_err(io::Error::other)
     }
-}
-
-pub async fn connect(url: &str) -> io::Result<tokio_postgres::Client> {
-    let (client, connection) = tokio_postgres::connect(url, NoTls).await.map_err(io::Error::other)?;
-    // It ends with the client, and the client tells what went wrong.
-    tokio::spawn(async { drop(connection.await) });
-    Ok(client)
 }

@@ -34,6 +34,8 @@ pub(super) struct Desk {
     free: Vec<Slot>,
     by_key: HashMap<Key, Slot, FixedState>,
     by_seq: HashMap<u64, Slot, FixedState>,
+    /// The timers of rows that have left, by number: whoever changes such a row can take its timer back.
+    timers_of_absent: HashMap<u64, Handle, FixedState>,
     touched: Vec<Slot>,
     /// Batches on their way, oldest first, with the rows they change.
     pinned: VecDeque<(u64, Vec<Slot>)>,
@@ -60,6 +62,7 @@ impl Desk {
             free: Vec::new(),
             by_key: HashMap::with_hasher(FixedState::with_seed(seed)),
             by_seq: HashMap::with_hasher(FixedState::with_seed(seed)),
+            timers_of_absent: HashMap::with_hasher(FixedState::with_seed(seed)),
             touched: Vec::new(),
             pinned: VecDeque::new(),
             cached: VecDeque::new(),
@@ -123,6 +126,7 @@ impl Desk {
         }
         let seq = row.seq;
         let slot = self.place(Resident::stored(row, topic, body));
+        self.row_mut(slot).timer = self.timers_of_absent.remove(&seq);
         self.cached.push_back((slot, seq));
         Some(slot)
     }
@@ -175,6 +179,11 @@ impl Desk {
         self.row_mut(slot).timer.take()
     }
 
+    /// No timer of a row that has left can be taken back any more.
+    pub fn forget_timers_of_absent(&mut self) {
+        self.timers_of_absent.clear();
+    }
+
     /// A row stands in the ready set of a queue from now on.
     pub fn offer(&mut self, slot: Slot, queue: QueueIndex, now: Timestamp) {
         let row = self.row_mut(slot);
@@ -194,6 +203,11 @@ impl Desk {
     /// Since when a row that is handed out has stood in the ready set, if that is known.
     pub fn take_offer(&mut self, slot: Slot) -> Option<Timestamp> {
         self.row_mut(slot).offered_at.take()
+    }
+
+    /// A row is with a consumer from now on.
+    pub fn hand_over(&mut self, slot: Slot, now: Timestamp) {
+        self.row_mut(slot).leased_at = Some(now);
     }
 
     /// Whether a row's body is in memory. A delivery's is its task's, of which it gets a copy.
@@ -312,6 +326,9 @@ impl Desk {
         self.cost -= row.cost;
         self.free.push(slot);
         self.by_seq.remove(&row.seq());
+        if let Some(timer) = row.timer {
+            self.timers_of_absent.insert(row.seq(), timer);
+        }
         if self.by_key.get(row.key()) == Some(&slot) {
             self.by_key.remove(row.key());
         }

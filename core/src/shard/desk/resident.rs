@@ -30,7 +30,9 @@ pub(in crate::shard) struct Resident {
     pub(super) ready_in: Option<QueueIndex>,
     /// Since when it has stood there. Who was not in memory all the while does not know.
     pub(super) offered_at: Option<Timestamp>,
-    /// Its timer, if it has one that is known. A timer whose handle was forgotten finds nothing when it fires.
+    /// Since when it has been with its consumer. Who was not in memory all the while does not know.
+    pub(super) leased_at: Option<Timestamp>,
+    /// Its timer, if it waits in the wheel.
     pub(super) timer: Option<Handle>,
     /// It is removed, but the store does not know yet.
     pub(super) gone: bool,
@@ -66,6 +68,7 @@ impl Resident {
             body,
             ready_in: None,
             offered_at: None,
+            leased_at: None,
             timer: None,
             gone: false,
             stored: None,
@@ -125,6 +128,10 @@ impl Resident {
 
     pub fn ready_in(&self) -> Option<QueueIndex> {
         self.ready_in
+    }
+
+    pub fn leased_at(&self) -> Option<Timestamp> {
+        self.leased_at
     }
 
     pub fn has_timer(&self) -> bool {

@@ -13,6 +13,7 @@ pub(super) use routing::Route;
 
 use super::counts::Total;
 use super::entries::Entries;
+use super::held::Held;
 use super::ready::ReadySet;
 use crate::name::Name;
 use crate::settings::{Overflow, QueueSettings, TopicSettings};
@@ -49,6 +50,8 @@ pub(super) struct Queue {
     pub closing: Option<Closing>,
     /// What consumers may get, next one first.
     pub ready: ReadySet,
+    /// What consumers have, as far as it is in memory.
+    pub held: Held,
     /// What was pushed out and has to be read before it can be given up. It is not handed out any more, but counts.
     leaving: BTreeSet<Position>,
     counts: [Count; 2],
@@ -67,6 +70,8 @@ pub(super) enum Closed {
 pub(super) struct Closing {
     /// When it began. What came due before goes with its queue, also if it has not fired yet.
     pub since: Timestamp,
+    /// The first number that a row can have that came in after it began: such a row never was there.
+    pub first_after: u64,
     /// Whether what it holds goes with it. If not, it held nothing, and what comes due meanwhile waits for the end.
     pub is_forced: bool,
     /// How many tasks, deliveries and dead letters have gone with it so far.
@@ -76,8 +81,8 @@ pub(super) struct Closing {
 }
 
 impl Closing {
-    pub fn new(since: Timestamp, is_forced: bool) -> Closing {
-        Closing { since, is_forced, gone: 0, detained: Vec::new() }
+    pub fn new(since: Timestamp, first_after: u64, is_forced: bool) -> Closing {
+        Closing { since, first_after, is_forced, gone: 0, detained: Vec::new() }
     }
 }
 impl Queue {
@@ -92,7 +97,7 @@ impl Queue {
     }
 
     pub fn is_paused(&self, now: Timestamp) -> bool {
-        self.settings.paused_until.is_some_and(|until| now < until)
+        self.settings.is_paused(now)
     }
 
     /// Whether it is full and what comes then is not taken.
@@ -124,6 +129,8 @@ pub(super) struct Directory {
     closing: usize,
     /// Topics and queues to take out at the end of this step.
     closed: BTreeSet<Closed>,
+    /// Queues of which something is held.
+    holding: BTreeSet<QueueIndex>,
     /// Queues that are paused until a time that comes.
     pauses: BTreeSet<(Timestamp, Name)>,
 }
@@ -186,6 +193,7 @@ impl Directory {
         let queue = Queue {
             name: name.clone(),
             ready: ReadySet::new(settings.order),
+            held: Held::default(),
             settings,
             closing: None,
             leaving: BTreeSet::new(),
@@ -283,6 +291,7 @@ impl Directory {
         self.leave_pause(&queue.name, queue.settings.paused_until);
         self.queue_names.remove(&queue.name);
         self.counted_queues.remove(&index);
+        self.holding.remove(&index);
         for (kind, count) in QUEUE_KINDS.iter().zip(queue.counts) {
             self.total.add(*kind, -count.now);
         }
@@ -290,6 +299,26 @@ impl Directory {
         self.total.urgent -= queue.ready.urgent();
         self.closing -= usize::from(queue.closing.is_some());
         queue.closing.map(|closing| closing.detained).unwrap_or_default()
+    }
+
+    /// A delivery of a queue is with a consumer until this time.
+    pub fn hold(&mut self, index: QueueIndex, position: Position) {
+        self.queue_mut(index).held.insert(position);
+        self.holding.insert(index);
+    }
+
+    /// A delivery of a queue was with a consumer until this time, and is not any more.
+    pub fn let_loose(&mut self, index: QueueIndex, position: Position) {
+        let held = &mut self.queue_mut(index).held;
+        held.remove(position);
+        if held.is_empty() {
+            self.holding.remove(&index);
+        }
+    }
+
+    /// The queues of which something is held.
+    pub fn holding(&self) -> impl Iterator<Item = &Queue> {
+        self.holding.iter().map(|index| self.queue(*index))
     }
 
     /// Puts a delivery into a queue's ready set; says whether it is the only one there.

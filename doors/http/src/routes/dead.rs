@@ -9,7 +9,9 @@ use punctual_wire as wire;
 
 use super::keys::swept;
 use super::tasks::{kept, range, turn_page};
+use super::to_its_end;
 use crate::app::Shared;
+use crate::deed::Deed;
 use crate::fault::{Code, Fault};
 use crate::gate::Bearer;
 use crate::input::{JsonBody, Query, maybe_name};
@@ -31,10 +33,10 @@ pub(crate) async fn list(
         return Err(Fault::invalid("ending", "dead letters have a `reason` instead of an ending"));
     }
     let reason = query.reason.as_deref().map(reason).transpose()?;
-    turn_page(&app, &bearer, kept(Kept { reason, ..Kept::dead() }, &query)?, &query).await
+    turn_page(&app, &bearer, kept(Kept { reason, note: query.note.clone(), ..Kept::dead() }, &query)?, &query).await
 }
 
-fn reason(word: &str) -> Result<Reason, Fault> {
+pub(crate) fn reason(word: &str) -> Result<Reason, Fault> {
     let known = Reason::ALL.into_iter().find(|reason| reason.as_str() == word);
     known.ok_or_else(|| {
         let words = Reason::ALL.map(Reason::as_str).join(", ");
@@ -71,11 +73,24 @@ impl Chosen {
         Sweep { matching: Matching::Dead { topic, queue, died }, within: bearer.scope().clone(), action, dry_run }
     }
 
-    fn audit(&self, bearer: &Bearer, action: &'static str) {
-        if !self.dry_run {
-            let all = |name: &Option<Name>| name.as_deref().unwrap_or("all").to_owned();
-            bearer.audit(action, &format!("topic {}, queue {}", all(&self.topic), all(&self.queue)));
-        }
+    /// Does something with them, to its end.
+    async fn carry_out(
+        self,
+        app: Shared,
+        bearer: Bearer,
+        what: &'static str,
+        action: SweepAction,
+    ) -> Result<Response, Fault> {
+        let deed = Deed { topic: self.topic.clone(), queue: self.queue.clone(), ..Deed::new(what) };
+        let (dry_run, sweep) = (self.dry_run, self.sweep(&bearer, action));
+        to_its_end(async move {
+            let done = app.handle.sweep(sweep).await;
+            if let Some(deed) = deed.came_to(&done).filter(|_| !dry_run) {
+                bearer.audit(&app, deed);
+            }
+            Ok(swept(done?))
+        })
+        .await
     }
 }
 
@@ -83,16 +98,12 @@ impl Chosen {
 #[utoipa::path(post, operation_id = "replay_dead", path = "/v1/dead/replay", tag = "dead letters", request_body = wire::Selection,
     responses((status = 200, description = "How many matched and were changed.", body = wire::Swept)))]
 pub(crate) async fn replay(State(app): State<Shared>, bearer: Bearer, body: JsonBody) -> Result<Response, Fault> {
-    let chosen = Chosen::by(&bearer, &body)?;
-    chosen.audit(&bearer, "replay-dead");
-    Ok(swept(app.handle.sweep(chosen.sweep(&bearer, SweepAction::Replay)).await?))
+    Chosen::by(&bearer, &body)?.carry_out(app, bearer, "replay-dead", SweepAction::Replay).await
 }
 
 /// Purge dead letters.
 #[utoipa::path(post, operation_id = "purge_dead", path = "/v1/dead/purge", tag = "dead letters", request_body = wire::Selection,
     responses((status = 200, description = "How many matched and were changed.", body = wire::Swept)))]
 pub(crate) async fn purge(State(app): State<Shared>, bearer: Bearer, body: JsonBody) -> Result<Response, Fault> {
-    let chosen = Chosen::by(&bearer, &body)?;
-    chosen.audit(&bearer, "purge-dead");
-    Ok(swept(app.handle.sweep(chosen.sweep(&bearer, SweepAction::Purge)).await?))
+    Chosen::by(&bearer, &body)?.carry_out(app, bearer, "purge-dead", SweepAction::Purge).await
 }

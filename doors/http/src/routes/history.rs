@@ -8,7 +8,9 @@ use punctual_wire as wire;
 
 use super::keys::swept;
 use super::tasks::{kept, range, turn_page};
+use super::to_its_end;
 use crate::app::Shared;
+use crate::deed::Deed;
 use crate::fault::Fault;
 use crate::gate::Bearer;
 use crate::input::{JsonBody, Query, name};
@@ -26,6 +28,9 @@ pub(crate) async fn list(
     bearer.needs(Role::View, query.queue.as_deref())?;
     if query.state.is_some() {
         return Err(Fault::invalid("state", "finished tasks cannot be listed by state"));
+    }
+    if query.note.is_some() {
+        return Err(Fault::invalid("note", "only dead letters can be listed by what was noted"));
     }
     if query.reason.is_some() {
         return Err(Fault::invalid("reason", "finished tasks have an `ending` instead of a reason"));
@@ -53,10 +58,15 @@ pub(crate) async fn replay(State(app): State<Shared>, bearer: Bearer, body: Json
     };
     let topic = name("topic", &topic)?;
     bearer.needs(Role::Operate, Some(&topic))?;
-    if !dry_run {
-        bearer.audit("replay-history", &topic);
-    }
     // What somebody took back is not brought to life by accident.
     let ending = translate::chosen_ending(ending.unwrap_or(wire::EndingChoice::Done));
-    Ok(swept(app.handle.replay_history(&topic, range(from, until), ending, dry_run).await?))
+    to_its_end(async move {
+        let done = app.handle.replay_history(&topic, range(from, until), ending, dry_run).await;
+        let deed = Deed::new("replay-history").topic(&topic).came_to(&done);
+        if let Some(deed) = deed.filter(|_| !dry_run) {
+            bearer.audit(&app, deed);
+        }
+        Ok(swept(done?))
+    })
+    .await
 }

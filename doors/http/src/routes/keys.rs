@@ -4,13 +4,14 @@ use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
 use punctual_core::view::Listing;
-use punctual_core::{Matching, Sweep, SweepAction, Swept};
+use punctual_core::{Matching, Name, Sweep, SweepAction, Swept};
 use punctual_node::access::Role;
 use punctual_wire as wire;
 use serde::Deserialize;
 
 use super::tasks::{refuse_kept, turn_page};
 use crate::app::Shared;
+use crate::deed::Deed;
 use crate::fault::{Code, Fault};
 use crate::gate::Bearer;
 use crate::input::{JsonBody, Names, Query, maybe_name};
@@ -38,6 +39,7 @@ pub(crate) async fn list(
     let filters = [
         ("topic", query.topic.is_some()),
         ("queue", query.queue.is_some()),
+        ("first", query.first.is_some()),
         ("from", query.from.is_some()),
         ("until", query.until.is_some()),
     ];
@@ -78,9 +80,8 @@ pub(crate) async fn cancel(
 ) -> Result<Response, Fault> {
     let topic = maybe_name("topic", which.topic.as_deref())?;
     bearer.needs_one_of(&[Role::Produce, Role::Operate], topic.as_deref())?;
-    let (matching, within) = (Matching::Key { key, topic }, bearer.scope().clone());
-    let sweep = Sweep { matching, within, action: SweepAction::Cancel, dry_run: which.dry_run };
-    Ok(swept(app.handle.sweep(sweep).await?))
+    let act = SweepAction::Cancel;
+    by_key(app, bearer, Deed::new("cancel-key"), Keyed { key, topic }, act, which.dry_run).await
 }
 
 /// Move the due times of all tasks of a key for which it is not too late.
@@ -99,7 +100,31 @@ pub(crate) async fn shift(
     let Some(shift) = translate::shift_of(at, delay, by)? else {
         return Err(Fault::new(Code::Invalid, "say where to move the tasks: give `at`, `delay` or `by`"));
     };
+    let act = SweepAction::Shift(shift);
+    by_key(app, bearer, Deed::new("move-key"), Keyed { key, topic }, act, dry_run).await
+}
+
+/// The tasks of a key, maybe of one topic only.
+struct Keyed {
+    key: Name,
+    topic: Option<Name>,
+}
+
+/// Does something with all tasks of a key that this caller has to do with.
+async fn by_key(
+    app: Shared,
+    bearer: Bearer,
+    deed: Deed,
+    keyed: Keyed,
+    action: SweepAction,
+    dry_run: bool,
+) -> Result<Response, Fault> {
+    let Keyed { key, topic } = keyed;
+    let deed = Deed { topic: topic.clone(), ..deed.subject(&key) };
     let (matching, within) = (Matching::Key { key, topic }, bearer.scope().clone());
-    let sweep = Sweep { matching, within, action: SweepAction::Shift(shift), dry_run };
-    Ok(swept(app.handle.sweep(sweep).await?))
+    let done = app.handle.sweep(Sweep { matching, within, action, dry_run }).await;
+    if let Some(deed) = deed.came_to(&done).filter(|_| !dry_run) {
+        bearer.audit_if_by_hand(&app, || deed);
+    }
+    Ok(swept(done?))
 }

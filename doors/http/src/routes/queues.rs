@@ -11,6 +11,8 @@ use punctual_wire as wire;
 use super::topics::{Forced, page_of};
 use super::{LOOKING, to_its_end};
 use crate::app::{App, Shared};
+use crate::condition::{Condition, tagged, version};
+use crate::deed::Deed;
 use crate::fault::{Code, Fault};
 use crate::gate::Bearer;
 use crate::input::{JsonBody, MaybeJson, Names, Query, merged};
@@ -18,9 +20,9 @@ use crate::output::json;
 use crate::translate;
 
 /// What is told of queues.
-fn infos(app: &App, queues: &[QueueView]) -> Vec<wire::QueueInfo> {
+async fn infos(app: &App, queues: &[QueueView]) -> Vec<wire::QueueInfo> {
     let names: Vec<Name> = queues.iter().map(|queue| queue.counts.name.clone()).collect();
-    let (now, timings) = (app.handle.now(), app.handle.timings(&names));
+    let (now, timings) = (app.handle.now(), app.handle.timings(names).await);
     queues.iter().zip(&timings).map(|(queue, timing)| info(queue, timing, now)).collect()
 }
 
@@ -29,18 +31,26 @@ fn info(queue: &QueueView, timing: &Timing, now: Timestamp) -> wire::QueueInfo {
     wire::QueueInfo {
         name: name.to_string(),
         settings: translate::queue_to_wire(&queue.settings, now),
+        version: version(&as_set(&queue.settings)),
         ready: *ready,
         leased: *leased,
         dead: *dead,
         oldest_ready: queue.oldest.map(translate::time),
         offered_micros: translate::timing(&timing.offered),
         taken_micros: translate::timing(&timing.taken),
+        pause: queue.settings.pause.as_ref().filter(|_| queue.settings.is_paused(now)).map(translate::pause_note),
     }
 }
 
+/// The settings as somebody made them, also with a pause that has ended by itself since: that changes no version.
+fn as_set(settings: &QueueSettings) -> wire::QueueSettings {
+    translate::queue_to_wire(settings, Timestamp::ZERO)
+}
+
 /// One queue, as an answer.
-fn shown(app: &App, queue: QueueView) -> Response {
-    json(StatusCode::OK, &infos(app, &[queue])[0])
+async fn shown(app: &App, queue: QueueView) -> Response {
+    let info = &infos(app, &[queue]).await[0];
+    tagged(json(StatusCode::OK, info), &info.version)
 }
 
 /// The answer to a change of settings.
@@ -48,7 +58,7 @@ async fn changed(app: &App, name: &Name, settings: QueueSettings) -> Result<Resp
     let found = app.handle.queue(name).await?;
     let empty = || QueueCounts { name: name.clone(), ready: 0, urgent: 0, leased: 0, dead: 0 };
     let (counts, oldest) = found.map_or_else(|| (empty(), None), |queue| (queue.counts, queue.oldest));
-    Ok(shown(app, QueueView { settings, counts, oldest }))
+    Ok(shown(app, QueueView { settings, counts, oldest }).await)
 }
 
 /// List the queues that the caller may see, with their settings and how much they hold.
@@ -62,7 +72,7 @@ pub(crate) async fn list(
     bearer.needs_one_of(&LOOKING, None)?;
     let (after, limit) = page_of(&query)?;
     let page = app.handle.queues(after, limit, |name| bearer.scope().fits(name)).await?;
-    let queues = infos(&app, &page.entries);
+    let queues = infos(&app, &page.entries).await;
     Ok(json(StatusCode::OK, &wire::QueueList { queues, next: page.next.map(|name| name.to_string()) }))
 }
 
@@ -77,28 +87,32 @@ pub(crate) async fn get(
 ) -> Result<Response, Fault> {
     bearer.needs_one_of(&LOOKING, Some(&queue))?;
     match app.handle.queue(&queue).await? {
-        Some(found) => Ok(shown(&app, found)),
+        Some(found) => Ok(shown(&app, found).await),
         None => Err(Error::from(Refused::NoSuchQueue(queue)).into()),
     }
 }
 
 /// Create a queue or replace its settings: those that are omitted get their defaults.
 #[utoipa::path(put, operation_id = "put_queue", path = "/v1/queues/{queue}", tag = "queues", request_body = wire::QueueSettings,
-    params(("queue" = wire::Name, Path, description = "Its name.")),
+    params(("queue" = wire::Name, Path, description = "Its name."),
+        ("If-Match" = Option<String>, Header, description = "Only if the settings have this `version`, as in `ETag`.")),
     responses((status = 200, description = "The settings as they are now.", body = wire::QueueInfo)))]
 pub(crate) async fn put(
     State(app): State<Shared>,
     bearer: Bearer,
     Names([queue]): Names<1>,
+    condition: Condition,
     body: JsonBody,
 ) -> Result<Response, Fault> {
     bearer.needs(Role::Admin, Some(&queue))?;
-    let settings = translate::queue_from_wire(body.parse()?)?;
+    let mut settings = translate::queue_from_wire(body.parse()?)?;
+    settings.pause = bearer.pause_note(app.handle.now(), None);
     translate::check_pause(&body.parse()?)?;
     bearer.reaches("dead_letter", &settings.dead_letter)?;
     to_its_end(async move {
-        let settings = app.handle.put_queue(&queue, settings).await?;
-        bearer.audit("put-queue", &queue);
+        let admit = move |present: Option<&QueueSettings>| condition.check(present.map(as_set).as_ref());
+        let settings = app.handle.put_queue_if(&queue, settings, admit).await??;
+        bearer.audit(&app, Deed::new("put-queue").queue(&queue));
         changed(&app, &queue, settings).await
     })
     .await
@@ -107,12 +121,14 @@ pub(crate) async fn put(
 /// Change only the named settings of a queue (RFC 7396). Null resets one to its default.
 #[utoipa::path(patch, operation_id = "patch_queue", path = "/v1/queues/{queue}", tag = "queues",
     request_body(content = wire::QueueSettings, content_type = "application/merge-patch+json"),
-    params(("queue" = wire::Name, Path, description = "Its name.")),
+    params(("queue" = wire::Name, Path, description = "Its name."),
+        ("If-Match" = Option<String>, Header, description = "Only if the settings have this `version`, as in `ETag`.")),
     responses((status = 200, description = "The settings as they are now.", body = wire::QueueInfo)))]
 pub(crate) async fn patch(
     State(app): State<Shared>,
     bearer: Bearer,
     Names([queue]): Names<1>,
+    condition: Condition,
     body: JsonBody,
 ) -> Result<Response, Fault> {
     bearer.needs(Role::Admin, Some(&queue))?;
@@ -120,21 +136,23 @@ pub(crate) async fn patch(
         let now = app.handle.now();
         let asking = bearer.clone();
         let amend = move |present: QueueSettings| {
+            condition.check(Some(&as_set(&present)))?;
             let patch = translate::with_whole_pause(body.parse()?)?;
-            let settings = translate::queue_from_wire(merged(&translate::queue_to_wire(&present, now), patch)?)?;
+            let mut settings = translate::queue_from_wire(merged(&translate::queue_to_wire(&present, now), patch)?)?;
+            settings.pause = asking.pause_note(now, None);
             if settings.dead_letter != present.dead_letter {
                 asking.reaches("dead_letter", &settings.dead_letter)?;
             }
             Ok::<_, Fault>(settings)
         };
         let settings = app.handle.amend_queue(&queue, amend).await??;
-        bearer.audit("patch-queue", &queue);
+        bearer.audit(&app, Deed::new("patch-queue").queue(&queue));
         changed(&app, &queue, settings).await
     })
     .await
 }
 
-/// Pause a queue for a duration, until a time, or until it is resumed: it hands out nothing.
+/// Pause a queue for a duration, until a time, or until it is resumed: it hands out nothing. Who did so is shown with it, and why.
 #[utoipa::path(post, operation_id = "pause_queue", path = "/v1/queues/{queue}/pause", tag = "queues", request_body = Option<wire::PauseQueue>,
     params(("queue" = wire::Name, Path, description = "Its name.")),
     responses((status = 200, description = "The queue is paused.", body = wire::QueueInfo)))]
@@ -152,8 +170,9 @@ pub(crate) async fn pause(
         (None, None) => None,
     };
     to_its_end(async move {
-        let settings = app.handle.pause_queue(&queue, until).await?;
-        bearer.audit("pause-queue", &queue);
+        let note = bearer.pause_note(app.handle.now(), pause.reason.clone());
+        let settings = app.handle.pause_queue(&queue, until, note).await?;
+        bearer.audit(&app, Deed::new("pause-queue").queue(&queue).detail(pause.reason));
         changed(&app, &queue, settings).await
     })
     .await
@@ -171,7 +190,7 @@ pub(crate) async fn resume(
     bearer.needs(Role::Operate, Some(&queue))?;
     to_its_end(async move {
         let settings = app.handle.resume_queue(&queue).await?;
-        bearer.audit("resume-queue", &queue);
+        bearer.audit(&app, Deed::new("resume-queue").queue(&queue));
         changed(&app, &queue, settings).await
     })
     .await
@@ -190,7 +209,7 @@ pub(crate) async fn delete(
     bearer.needs(Role::Admin, Some(&queue))?;
     to_its_end(async move {
         let rows = app.handle.delete_queue(&queue, forced.force).await?;
-        bearer.audit("delete-queue", &queue);
+        bearer.audit(&app, Deed::new("delete-queue").queue(&queue));
         Ok(json(StatusCode::OK, &wire::Deleted { rows }))
     })
     .await

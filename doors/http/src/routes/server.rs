@@ -1,9 +1,10 @@
 //! The server itself: whether it lives, whether it answers, what it measures, what it speaks.
 
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
+use axum::response::{IntoResponse, Redirect, Response};
 use http::header::{ACCEPT, CONTENT_TYPE, VARY};
 use http::{HeaderMap, StatusCode};
+use punctual_console::PLACE;
 use punctual_node::access::Role;
 use punctual_wire as wire;
 
@@ -12,17 +13,22 @@ use crate::fault::Fault;
 use crate::gate::Bearer;
 use crate::openapi;
 use crate::output::json;
+use crate::routes::console;
 use crate::translate;
 
-/// Greet whoever looks at the address.
-pub(crate) async fn welcome(State(app): State<Shared>) -> String {
-    format!(
+/// Greet whoever looks at the address; browsers are led to the console.
+pub(crate) async fn welcome(State(app): State<Shared>, headers: HeaderMap) -> Response {
+    if app.console.is_some() && console::is_browser(&headers) {
+        return ([(VARY, "accept")], Redirect::to(PLACE)).into_response();
+    }
+    let text = format!(
         "Punctual {}: give it a task and a time.\n\n\
          schedule  POST /v1/tasks    {{\"topic\": \"orders\", \"delay\": \"15m\", \"body\": {{\"order\": 7}}}}\n\
          receive   POST /v1/reserve  {{\"queues\": [\"orders\"], \"wait\": \"20s\"}}\n\
          more      GET /v1/openapi.json\n",
         app.version
-    )
+    );
+    ([(VARY, "accept")], text).into_response()
 }
 
 /// Liveness: whether the process is alive.

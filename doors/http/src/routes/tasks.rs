@@ -6,26 +6,30 @@ use http::{HeaderMap, StatusCode};
 use punctual_core::store::Bodies;
 use punctual_core::view::{Kept, Listing, PAGE_BYTES, TaskView};
 use punctual_core::{
-    Back, Ending, Name, Refused, Revoke, Ruling, ScheduleOutcome, Scheduled, Selected, Standing, Task, TimeRange,
+    Back, Ending, Name, Refused, Revoke, Ruling, ScheduleOutcome, Scheduled, Selected, Sieve, Standing, Task, TimeRange,
 };
 use punctual_node::access::Role;
-use punctual_node::{Error, Hold};
+use punctual_node::{Counted, Error, Hold};
 use punctual_wire::{self as wire, read_json};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{LOOKING, to_its_end};
 use crate::app::{App, Shared};
+use crate::cursor;
+use crate::deed::Deed;
 use crate::fault::{Code, Fault};
 use crate::gate::Bearer;
 use crate::input::{JsonBody, MaybeJson, Names, Query, maybe_name, name};
-use crate::output::{self, ROW_BYTES, build_json, json};
+use crate::output::{self, ROW_BYTES, Rest, build_json, json};
 use crate::trace::Context;
 use crate::translate;
 
 /// How many tasks a page has if nobody says.
 const PAGE: u32 = 100;
 const LONGEST_PAGE: u32 = 1_000;
+/// Up to how many tasks are counted.
+const MOST_COUNTED: u64 = 10_000;
 
 /// What became of a task, on the wire.
 fn told<'a>(topic: &'a Name, replace: bool, scheduled: &'a Scheduled) -> wire::ScheduledRef<'a> {
@@ -170,7 +174,7 @@ pub(super) async fn show(app: Shared, task: TaskView, hold: Hold) -> Response {
     build_json(StatusCode::OK, hold, move || output::task(task, about, &app.handle)).await
 }
 
-/// List unfinished tasks by when they come due.
+/// List unfinished tasks by when they come due, soonest first unless `first` is `latest`.
 #[utoipa::path(get, operation_id = "list_tasks", path = "/v1/tasks", tag = "tasks", params(wire::List),
     responses((status = 200, description = "A page of the list.", body = wire::Page)))]
 pub(crate) async fn list(
@@ -183,7 +187,7 @@ pub(crate) async fn list(
     if query.queue.is_some() {
         return Err(Fault::invalid(
             "queue",
-            "pending tasks can be listed by topic; only dead letters can be listed by queue",
+            "pending tasks can be listed by topic; what stands in a queue is at /v1/queues/{queue}/deliveries",
         ));
     }
     let state = match query.state {
@@ -194,7 +198,8 @@ pub(crate) async fn list(
     };
     let topic = maybe_name("topic", query.topic.as_deref())?;
     let wakes = range(query.from, query.until);
-    turn_page(&app, &bearer, Listing::Live { topic, state, wakes }, &query).await
+    let latest_first = query.first == Some(wire::First::Latest);
+    turn_page(&app, &bearer, Listing::Live { topic, state, wakes, latest_first }, &query).await
 }
 
 /// Refuses filters that are for dead letters and finished tasks.
@@ -202,8 +207,8 @@ pub(super) fn refuse_kept(query: &wire::List) -> Result<(), Fault> {
     let filters = [
         ("key", query.key.is_some()),
         ("reason", query.reason.is_some()),
+        ("note", query.note.is_some()),
         ("ending", query.ending.is_some()),
-        ("first", query.first.is_some()),
     ];
     match filters.into_iter().find(|(_, is_given)| *is_given) {
         Some((field, _)) => Err(Fault::invalid(field, "only dead letters and finished tasks can be filtered by this")),
@@ -213,6 +218,9 @@ pub(super) fn refuse_kept(query: &wire::List) -> Result<(), Fault> {
 
 /// What a query asks for of what is kept; the fields that fit only one of both tables are looked at by their routes.
 pub(super) fn kept(kept: Kept, query: &wire::List) -> Result<Listing, Fault> {
+    if query.holder.is_some() {
+        return Err(Fault::invalid("holder", "nobody holds a dead letter or a finished task"));
+    }
     Ok(Listing::Kept(Kept {
         latest_first: query.first.unwrap_or_default() == wire::First::Latest,
         topic: maybe_name("topic", query.topic.as_deref())?,
@@ -239,21 +247,49 @@ pub(super) async fn turn_page(
     listing: Listing,
     query: &wire::List,
 ) -> Result<Response, Fault> {
-    let limit = query.limit.unwrap_or(PAGE);
-    if !(1..=LONGEST_PAGE).contains(&limit) {
-        return Err(Fault::invalid("limit", format!("a page has 1 to {LONGEST_PAGE} tasks")));
+    let (sieve, limit) = (sieve(query)?, page_length(query.limit)?);
+    if query.count == Some(true) {
+        let Counted { count, is_more, looked_at } =
+            app.handle.count(bearer.scope(), listing, sieve, MOST_COUNTED).await?;
+        let (count, more, looked_at) = (Some(count), Some(is_more), Some(looked_at));
+        return Ok(json(StatusCode::OK, &wire::Page { tasks: Vec::new(), next: None, looked_at, count, more }));
     }
-    let cursor = query.cursor.as_deref().map(str::parse).transpose()?;
+    let is_sifted = !sieve.is_all();
+    let cursor = query.cursor.as_deref().map(|text| cursor::read(text, &app.secret)).transpose()?;
     let with_bodies = query.bodies.unwrap_or(false);
     let bodies = if with_bodies { Bodies::With } else { Bodies::Without };
     let rows = u64::from(limit) * ROW_BYTES;
     let most = if with_bodies { PAGE_BYTES as u64 + rows } else { rows };
     let mut hold = app.handle.hold(most)?;
-    let page = app.handle.list_within(bearer.scope(), listing, cursor, limit as usize, bodies).await?;
+    let page = app.handle.list_sifted(bearer.scope(), listing, sieve, cursor, limit as usize, bodies).await?;
+    let looked_at = is_sifted.then_some(page.looked_at);
+    let next = page.next.map(|next| cursor::write(&next, bearer.scope(), &app.secret));
+    let rest = Rest { next, looked_at };
     let about = page.tasks.iter().map(|task| task.written() as u64 + ROW_BYTES).sum();
     hold.resize(about);
     let handle = app.handle.clone();
-    Ok(build_json(StatusCode::OK, hold, move || output::page(page, about, &handle, with_bodies)).await)
+    Ok(build_json(StatusCode::OK, hold, move || output::page(page.tasks, &rest, about, &handle, with_bodies)).await)
+}
+
+/// What a query leaves out of any list.
+fn sieve(query: &wire::List) -> Result<Sieve, Fault> {
+    if query.contains.as_ref().is_some_and(|text| text.is_empty() || text.len() > Name::MAX_BYTES) {
+        return Err(Fault::invalid("contains", format!("give 1 to {} bytes of text", Name::MAX_BYTES)));
+    }
+    Ok(Sieve {
+        holder: maybe_name("holder", query.holder.as_deref())?,
+        attempts_min: query.attempts_min,
+        contains: query.contains.clone(),
+    })
+}
+
+/// How long a page is to be.
+pub(super) fn page_length(limit: Option<u32>) -> Result<u32, Fault> {
+    let limit = limit.unwrap_or(PAGE);
+    if (1..=LONGEST_PAGE).contains(&limit) {
+        return Ok(limit);
+    }
+    Err(Fault::invalid("limit", format!("a page has 1 to {LONGEST_PAGE} tasks")))
 }
 
 /// Cancel a task, if it is not too late. Repeating the request after a lost answer is safe.
@@ -267,7 +303,10 @@ pub(crate) async fn cancel(
 ) -> Result<Response, Fault> {
     bearer.needs_one_of(&[Role::Produce, Role::Operate], Some(&topic))?;
     let outcome = match app.handle.cancel(&topic, &id).await? {
-        Ruling::Done(()) => wire::CancelOutcome::Cancelled,
+        Ruling::Done(()) => {
+            bearer.audit_if_by_hand(&app, || Deed::new("cancel").task(&topic, &id));
+            wire::CancelOutcome::Cancelled
+        }
         Ruling::TooLate(Standing::Finished { ending: Ending::Cancelled, .. }) => wire::CancelOutcome::WasCancelled,
         Ruling::TooLate(standing) => return Err(Fault::too_late(translate::standing(standing))),
         Ruling::Unknown => return Err(Fault::no_such_task(&topic, &id)),
@@ -290,6 +329,7 @@ pub(crate) async fn reschedule(
     match app.handle.reschedule(change).await? {
         Ruling::Done(due) => {
             let due = translate::time(due);
+            bearer.audit_if_by_hand(&app, || Deed::new("move").task(&topic, &id).detail(Some(format!("due at {due}"))));
             Ok(json(StatusCode::OK, &wire::Rescheduled { topic: topic.to_string(), id: id.to_string(), due }))
         }
         Ruling::TooLate(standing) => Err(Fault::too_late(translate::standing(standing))),
@@ -307,13 +347,12 @@ pub(crate) struct OfQueue {
     queue: Option<String>,
 }
 
-/// What an operator means, if they may, and what the audit calls it.
-fn select(bearer: &Bearer, topic: Name, id: Name, of: &OfQueue) -> Result<(Selected, String), Fault> {
+/// What an operator means, if they may.
+fn select(bearer: &Bearer, topic: Name, id: Name, of: &OfQueue) -> Result<Selected, Fault> {
     bearer.needs(Role::Operate, Some(&topic))?;
     bearer.needs(Role::Operate, of.queue.as_deref())?;
-    let subject = format!("{topic}/{id}");
     let queue = maybe_name("queue", of.queue.as_deref())?;
-    Ok((Selected { topic, id, queue }, subject))
+    Ok(Selected { topic, id, queue })
 }
 
 /// Replay a dead letter or a finished task.
@@ -326,13 +365,63 @@ pub(crate) async fn replay(
     Names([topic, id]): Names<2>,
     Query(of): Query<OfQueue>,
 ) -> Result<Response, Fault> {
-    let (selected, subject) = select(&bearer, topic, id, &of)?;
+    let selected = select(&bearer, topic, id, &of)?;
+    let deed = Deed::new("replay").selected(&selected);
     to_its_end(async move {
         let standing = translate::standing(app.handle.replay(selected).await?);
-        bearer.audit("replay", &subject);
+        bearer.audit(&app, deed);
         Ok(json(StatusCode::OK, &wire::Replayed { standing }))
     })
     .await
+}
+
+/// Make a task that is waiting for its time or its next attempt, or a dead letter, available now.
+#[utoipa::path(post, operation_id = "hasten_task", path = "/v1/tasks/{topic}/{id}/hasten", tag = "tasks",
+    params(("topic" = wire::Name, Path, description = "Its topic."), ("id" = wire::Name, Path, description = "Its id."), OfQueue),
+    responses((status = 200, description = "It is available.", body = wire::Hastened)))]
+pub(crate) async fn hasten(
+    State(app): State<Shared>,
+    bearer: Bearer,
+    Names([topic, id]): Names<2>,
+    Query(of): Query<OfQueue>,
+) -> Result<Response, Fault> {
+    let selected = select(&bearer, topic, id, &of)?;
+    let deed = Deed::new("hasten").selected(&selected);
+    let (topic, id) = (selected.topic.clone(), selected.id.clone());
+    let missing = Fault::not_there(&selected);
+    to_its_end(async move {
+        match app.handle.hasten(selected).await? {
+            Ruling::Done(standing) => {
+                bearer.audit(&app, deed);
+                let standing = translate::standing(standing);
+                Ok(json(StatusCode::OK, &wire::Hastened { topic: topic.to_string(), id: id.to_string(), standing }))
+            }
+            Ruling::TooLate(standing) => Err(Fault::too_late(translate::standing(standing))),
+            Ruling::Unknown => Err(missing),
+        }
+    })
+    .await
+}
+
+/// Take back the cancellation of a task: it waits for its old due time again.
+#[utoipa::path(post, operation_id = "restore_task", path = "/v1/tasks/{topic}/{id}/restore", tag = "tasks",
+    params(("topic" = wire::Name, Path, description = "Its topic."), ("id" = wire::Name, Path, description = "Its id.")),
+    responses((status = 200, description = "It is waiting again.", body = wire::Restored)))]
+pub(crate) async fn restore(
+    State(app): State<Shared>,
+    bearer: Bearer,
+    Names([topic, id]): Names<2>,
+) -> Result<Response, Fault> {
+    bearer.needs_one_of(&[Role::Produce, Role::Operate], Some(&topic))?;
+    match app.handle.restore(&topic, &id).await? {
+        Ruling::Done(standing) => {
+            bearer.audit_if_by_hand(&app, || Deed::new("restore").task(&topic, &id));
+            let standing = translate::standing(standing);
+            Ok(json(StatusCode::OK, &wire::Restored { topic: topic.to_string(), id: id.to_string(), standing }))
+        }
+        Ruling::TooLate(standing) => Err(Fault::too_late(translate::standing(standing))),
+        Ruling::Unknown => Err(Fault::no_such_task(&topic, &id)),
+    }
 }
 
 /// Revoke the lease on a delivery: its consumer loses it.
@@ -346,19 +435,21 @@ pub(crate) async fn revoke(
     Query(of): Query<OfQueue>,
     MaybeJson(asked): MaybeJson<wire::Revoke>,
 ) -> Result<Response, Fault> {
-    let (selected, subject) = select(&bearer, topic, id, &of)?;
+    let selected = select(&bearer, topic, id, &of)?;
+    let deed = Deed::new("revoke").selected(&selected).detail(asked.note.clone());
     let (topic, id) = (selected.topic.clone(), selected.id.clone());
+    let missing = Fault::not_there(&selected);
     let holder = maybe_name("holder", asked.holder.as_deref())?;
     let back = asked.after.map_or(Back::Retry, |after| Back::After(translate::millis(after)));
     let revoke = Revoke { selected, holder, back, note: asked.note };
     to_its_end(async move {
         match app.handle.revoke(revoke).await {
             Ok(standing) => {
-                bearer.audit("revoke", &subject);
+                bearer.audit(&app, deed);
                 let standing = translate::standing(standing);
                 Ok(json(StatusCode::OK, &wire::Revoked { topic: topic.to_string(), id: id.to_string(), standing }))
             }
-            Err(Error::Refused(Refused::LeaseLost { now: None })) => Err(Fault::no_such_task(&topic, &id)),
+            Err(Error::Refused(Refused::LeaseLost { now: None })) => Err(missing),
             Err(error) => Err(error.into()),
         }
     })
@@ -375,10 +466,11 @@ pub(crate) async fn purge(
     Names([topic, id]): Names<2>,
     Query(of): Query<OfQueue>,
 ) -> Result<StatusCode, Fault> {
-    let (selected, subject) = select(&bearer, topic, id, &of)?;
+    let selected = select(&bearer, topic, id, &of)?;
+    let deed = Deed::new("purge").selected(&selected);
     to_its_end(async move {
         app.handle.purge(selected).await?;
-        bearer.audit("purge", &subject);
+        bearer.audit(&app, deed);
         Ok(StatusCode::NO_CONTENT)
     })
     .await

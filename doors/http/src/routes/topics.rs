@@ -11,9 +11,11 @@ use serde::Deserialize;
 
 use super::{LOOKING, to_its_end};
 use crate::app::{App, Shared};
+use crate::condition::{Condition, tagged, version};
+use crate::deed::Deed;
 use crate::fault::Fault;
 use crate::gate::Bearer;
-use crate::input::{JsonBody, Names, Query, merged};
+use crate::input::{JsonBody, MaybeJson, Names, Query, merged};
 use crate::output::json;
 use crate::translate;
 
@@ -23,23 +25,31 @@ const LONGEST_PAGE: u32 = 1_000;
 
 fn info(topic: &TopicView, happened: &Happened) -> wire::TopicInfo {
     let TopicCounts { name, waiting, leased, dead, history } = &topic.counts;
+    let settings = translate::topic_to_wire(&topic.settings);
     wire::TopicInfo {
         name: name.to_string(),
-        settings: translate::topic_to_wire(&topic.settings),
+        version: version(&settings),
+        settings,
         waiting: *waiting,
         leased: *leased,
         dead: *dead,
         history: *history,
         happened: translate::happened(happened),
+        pause: topic.settings.pause.as_ref().filter(|_| topic.settings.paused).map(translate::pause_note),
     }
+}
+
+/// One topic, as an answer.
+async fn shown(app: &App, topic: &TopicView) -> Response {
+    let info = info(topic, &app.handle.happened(&topic.counts.name).await);
+    tagged(json(StatusCode::OK, &info), &info.version)
 }
 
 /// The answer to a change of settings.
 async fn changed(app: &App, name: &Name, settings: TopicSettings) -> Result<Response, Fault> {
     let counts = app.handle.topic(name).await?.map(|topic| topic.counts);
     let empty = || TopicCounts { name: name.clone(), waiting: 0, leased: 0, dead: 0, history: 0 };
-    let topic = TopicView { settings, counts: counts.unwrap_or_else(empty) };
-    Ok(json(StatusCode::OK, &info(&topic, &app.handle.happened(name))))
+    Ok(shown(app, &TopicView { settings, counts: counts.unwrap_or_else(empty) }).await)
 }
 
 /// From which name on a page goes, and how long it is.
@@ -65,7 +75,7 @@ pub(crate) async fn list(
     let (after, limit) = page_of(&query)?;
     let page = app.handle.topics(after, limit, |name| bearer.scope().fits(name)).await?;
     let names: Vec<Name> = page.entries.iter().map(|topic| topic.counts.name.clone()).collect();
-    let happened = app.handle.happened_to(&names);
+    let happened = app.handle.happened_to(names).await;
     let topics = page.entries.iter().zip(&happened).map(|(topic, happened)| info(topic, happened)).collect();
     Ok(json(StatusCode::OK, &wire::TopicList { topics, next: page.next.map(|name| name.to_string()) }))
 }
@@ -81,27 +91,32 @@ pub(crate) async fn get(
 ) -> Result<Response, Fault> {
     bearer.needs_one_of(&LOOKING, Some(&topic))?;
     match app.handle.topic(&topic).await? {
-        Some(found) => Ok(json(StatusCode::OK, &info(&found, &app.handle.happened(&topic)))),
+        Some(found) => Ok(shown(&app, &found).await),
         None => Err(Error::from(Refused::NoSuchTopic(topic)).into()),
     }
 }
 
 /// Create a topic or replace its settings: those that are omitted get their defaults.
 #[utoipa::path(put, operation_id = "put_topic", path = "/v1/topics/{topic}", tag = "topics", request_body = wire::TopicSettings,
-    params(("topic" = wire::Name, Path, description = "Its name.")),
+    params(("topic" = wire::Name, Path, description = "Its name."),
+        ("If-Match" = Option<String>, Header, description = "Only if the settings have this `version`, as in `ETag`.")),
     responses((status = 200, description = "The settings as they are now.", body = wire::TopicInfo)))]
 pub(crate) async fn put(
     State(app): State<Shared>,
     bearer: Bearer,
     Names([topic]): Names<1>,
+    condition: Condition,
     body: JsonBody,
 ) -> Result<Response, Fault> {
     bearer.needs(Role::Admin, Some(&topic))?;
-    let settings = translate::topic_from_wire(body.parse()?)?;
+    let mut settings = translate::topic_from_wire(body.parse()?)?;
+    settings.pause = bearer.pause_note(app.handle.now(), None);
     bearer.reaches("feeds", settings.feeds.iter().flatten().map(|feed| &feed.queue))?;
     to_its_end(async move {
-        let settings = app.handle.put_topic(&topic, settings).await?;
-        bearer.audit("put-topic", &topic);
+        let admit =
+            move |present: Option<&TopicSettings>| condition.check(present.map(translate::topic_to_wire).as_ref());
+        let settings = app.handle.put_topic_if(&topic, settings, admit).await??;
+        bearer.audit(&app, Deed::new("put-topic").topic(&topic));
         changed(&app, &topic, settings).await
     })
     .await
@@ -110,44 +125,51 @@ pub(crate) async fn put(
 /// Change only the named settings of a topic (RFC 7396). Null resets one to its default.
 #[utoipa::path(patch, operation_id = "patch_topic", path = "/v1/topics/{topic}", tag = "topics",
     request_body(content = wire::TopicSettings, content_type = "application/merge-patch+json"),
-    params(("topic" = wire::Name, Path, description = "Its name.")),
+    params(("topic" = wire::Name, Path, description = "Its name."),
+        ("If-Match" = Option<String>, Header, description = "Only if the settings have this `version`, as in `ETag`.")),
     responses((status = 200, description = "The settings as they are now.", body = wire::TopicInfo)))]
 pub(crate) async fn patch(
     State(app): State<Shared>,
     bearer: Bearer,
     Names([topic]): Names<1>,
+    condition: Condition,
     body: JsonBody,
 ) -> Result<Response, Fault> {
     bearer.needs(Role::Admin, Some(&topic))?;
     to_its_end(async move {
-        let asking = bearer.clone();
+        let (asking, now) = (bearer.clone(), app.handle.now());
         let amend = move |present: TopicSettings| {
-            let settings = translate::topic_from_wire(merged(&translate::topic_to_wire(&present), body.parse()?)?)?;
+            let seen = translate::topic_to_wire(&present);
+            condition.check(Some(&seen))?;
+            let mut settings = translate::topic_from_wire(merged(&seen, body.parse()?)?)?;
+            settings.pause = asking.pause_note(now, None);
             if settings.feeds != present.feeds {
                 asking.reaches("feeds", settings.feeds.iter().flatten().map(|feed| &feed.queue))?;
             }
             Ok::<_, Fault>(settings)
         };
         let settings = app.handle.amend_topic(&topic, amend).await??;
-        bearer.audit("patch-topic", &topic);
+        bearer.audit(&app, Deed::new("patch-topic").topic(&topic));
         changed(&app, &topic, settings).await
     })
     .await
 }
 
-/// Pause a topic: new tasks are refused until it is resumed.
-#[utoipa::path(post, operation_id = "pause_topic", path = "/v1/topics/{topic}/pause", tag = "topics",
+/// Pause a topic: new tasks are refused until it is resumed. Who did so is shown with it, and why.
+#[utoipa::path(post, operation_id = "pause_topic", path = "/v1/topics/{topic}/pause", tag = "topics", request_body = Option<wire::PauseTopic>,
     params(("topic" = wire::Name, Path, description = "Its name.")),
     responses((status = 200, description = "The topic is paused.", body = wire::TopicInfo)))]
 pub(crate) async fn pause(
     State(app): State<Shared>,
     bearer: Bearer,
     Names([topic]): Names<1>,
+    MaybeJson(pause): MaybeJson<wire::PauseTopic>,
 ) -> Result<Response, Fault> {
     bearer.needs(Role::Operate, Some(&topic))?;
     to_its_end(async move {
-        let settings = app.handle.pause_topic(&topic).await?;
-        bearer.audit("pause-topic", &topic);
+        let note = bearer.pause_note(app.handle.now(), pause.reason.clone());
+        let settings = app.handle.pause_topic(&topic, note).await?;
+        bearer.audit(&app, Deed::new("pause-topic").topic(&topic).detail(pause.reason));
         changed(&app, &topic, settings).await
     })
     .await
@@ -165,7 +187,7 @@ pub(crate) async fn resume(
     bearer.needs(Role::Operate, Some(&topic))?;
     to_its_end(async move {
         let settings = app.handle.resume_topic(&topic).await?;
-        bearer.audit("resume-topic", &topic);
+        bearer.audit(&app, Deed::new("resume-topic").topic(&topic));
         changed(&app, &topic, settings).await
     })
     .await
@@ -194,7 +216,7 @@ pub(crate) async fn delete(
     bearer.needs(Role::Admin, Some(&topic))?;
     to_its_end(async move {
         let rows = app.handle.delete_topic(&topic, forced.force).await?;
-        bearer.audit("delete-topic", &topic);
+        bearer.audit(&app, Deed::new("delete-topic").topic(&topic));
         Ok(json(StatusCode::OK, &wire::Deleted { rows }))
     })
     .await

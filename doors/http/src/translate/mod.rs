@@ -3,15 +3,20 @@
 mod numbers;
 mod settings;
 mod standing;
+mod sweeps;
 mod tasks;
+mod timeline;
 mod views;
 
 pub(crate) use numbers::{happened, timing, total};
 pub(crate) use settings::{
-    check_pause, queue_from_wire, queue_to_wire, retry_to_wire, topic_from_wire, topic_to_wire, with_whole_pause,
+    check_pause, pause_note, queue_from_wire, queue_to_wire, retry_to_wire, topic_from_wire, topic_to_wire,
+    with_whole_pause,
 };
 pub(crate) use standing::{chosen_ending, ending_from_wire, in_words, standing, time, way_on};
+pub(crate) use sweeps::{new_sweep, sweep_info};
 pub(crate) use tasks::{new_task, reschedule, shift_of};
+pub(crate) use timeline::{acted, passed, to_come, why};
 pub use views::task_info;
 pub(crate) use views::{list_state, table_of};
 

@@ -1,6 +1,8 @@
 //! Settings of topics and queues.
 
-use punctual_core::{Backoff, Binding, Order, Overflow, Pattern, QueueSettings, Rate, Retry, Timestamp, TopicSettings};
+use punctual_core::{
+    Backoff, Binding, Order, Overflow, Pattern, PauseNote, QueueSettings, Rate, Retry, Timestamp, TopicSettings,
+};
 use punctual_wire as wire;
 use serde_json::Value;
 
@@ -18,6 +20,7 @@ pub(crate) fn topic_from_wire(settings: wire::TopicSettings) -> Result<TopicSett
         feeds: feeds.transpose()?,
         history: millis(settings.history),
         paused: settings.paused,
+        pause: None,
         rate: settings.rate.map(rate_from_wire),
         priority: settings.priority,
         ttl: settings.ttl.map(millis),
@@ -69,12 +72,19 @@ pub(crate) fn queue_from_wire(settings: wire::QueueSettings) -> Result<QueueSett
         dead_letter: maybe_name("dead_letter", settings.dead_letter.as_deref())?,
         dead_retention: settings.dead_retention.map(millis),
         paused_until,
+        pause: None,
         rate: settings.rate.map(rate_from_wire),
         order: match settings.order {
             wire::Order::Due => Order::Due,
             wire::Order::Arrival => Order::Arrival,
         },
     })
+}
+
+/// What is known of a pause, on the wire.
+pub(crate) fn pause_note(note: &PauseNote) -> wire::PauseNote {
+    let PauseNote { by, since, reason } = note.clone();
+    wire::PauseNote { by, since: time(since), reason }
 }
 
 /// Refuses to be told both that a queue is not paused and until when it is.

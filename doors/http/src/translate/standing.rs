@@ -17,14 +17,15 @@ pub(crate) fn standing(standing: Standing) -> wire::Standing {
             wire::Standing::Leased { queue: queue.to_string(), holder: holder.to_string(), until: time(until) }
         }
         Standing::Spread { open, finished } => wire::Standing::Spread { open: texts(open), finished: texts(finished) },
-        Standing::Finished { ending, at } => wire::Standing::Finished { ending: self::ending(ending), at: time(at) },
+        Standing::Finished { ending, at } => wire::Standing::Finished { ending: ending_to_wire(ending), at: time(at) },
         Standing::Dead { reason, at } => {
             wire::Standing::Dead { reason: reason.as_str().into(), at: time(at), note: None }
         }
     }
 }
 
-fn ending(ending: Ending) -> wire::Ending {
+/// The same ending on the wire.
+pub(crate) fn ending_to_wire(ending: Ending) -> wire::Ending {
     match ending {
         Ending::Done => wire::Ending::Done,
         Ending::Cancelled => wire::Ending::Cancelled,

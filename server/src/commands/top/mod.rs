@@ -97,7 +97,9 @@ async fn watch(terminal: &mut DefaultTerminal, mut view: View, client: Client, e
 /// Why the numbers are old, in as few words as the first line has room for.
 fn trouble(error: &Error) -> String {
     match error {
-        Error::Unreachable { .. } | Error::Timeout { .. } => "no answer: the numbers are old".into(),
+        Error::Unreachable { .. } | Error::Timeout { .. } | Error::NoServer { .. } => {
+            "no answer: the numbers are old".into()
+        }
         other => other.to_string(),
     }
 }

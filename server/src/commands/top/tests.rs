@@ -25,19 +25,25 @@ fn stats(now: u64, scheduled: u64, answers: u64) -> Stats {
 fn queue(name: &str, ready: u64, dead: u64) -> QueueInfo {
     QueueInfo {
         name: name.into(),
+        version: String::new(),
         settings: QueueSettings::default(),
         ready,
         leased: 3,
         dead,
         oldest_ready: Some(Time(9_000)),
         offered_micros: Timing::default(),
+        pause: None,
         taken_micros: Timing::default(),
     }
 }
 
 fn sample(stats: Stats, queues: Vec<QueueInfo>) -> Sample {
     let slots = (0..120).map(|minute| ForecastSlot { from: Time(minute * 60_000), due: minute }).collect();
-    Sample { stats, queues, forecast: Forecast { unit: Unit::Minute, slots, counted_until: None } }
+    Sample {
+        stats,
+        queues,
+        forecast: Forecast { unit: Unit::Minute, slots, counted_until: None, topics: Vec::new(), topics_until: None },
+    }
 }
 
 fn view(queues: Vec<QueueInfo>) -> View {

@@ -30,8 +30,8 @@ impl Storage for Embedded {
         "almanac"
     }
 
-    fn settings(&self) -> &'static [&'static str] {
-        &["store.memory", "store.journal", "store.sync", "store.reserve"]
+    fn knows(&self, setting: &str) -> bool {
+        ["store.memory", "store.journal", "store.sync", "store.reserve"].contains(&setting)
     }
 
     fn open(&self, opening: &Opening<'_>) -> Result<Opened, Unopened> {
@@ -63,7 +63,8 @@ impl Storage for Embedded {
         let (secret, data) = (data.secret()?, Some(data.path().to_owned()));
         // What was moved here from another store has brought along what vouches for its leases.
         let secret = kept_secret(&almanac)?.unwrap_or(secret);
-        Ok(Opened { store: Arc::new(almanac), secret, data })
+        let store = Arc::new(almanac);
+        Ok(Opened { face: Arc::clone(&store) as _, store, secret, data })
     }
 
     fn is_in(&self, data: &Path) -> bool {

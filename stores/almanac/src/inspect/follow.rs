@@ -21,7 +21,7 @@ pub(super) fn follow(
             Statement::Tally(shard, tally, delta) => holdings.active.count(shard, tally, delta),
             Statement::Insert(shard, row) => {
                 if forget(holdings, shard, row) {
-                    astray(format!("{shard:?} has a row {:?} already, though a change inserts it", text(row)));
+                    astray(format!("{shard} has a row {:?} already, though a change inserts it", text(row)));
                 }
                 holdings.insert(shard, row);
             }

@@ -54,11 +54,13 @@ impl Model {
         }
     }
 
-    /// Writes an entry of the cluster; tells the revision that it had.
-    pub fn put(&mut self, key: &str, value: &[u8]) -> u64 {
+    /// Writes an entry of the cluster at this time, in microseconds; tells the revision that it had, and the one that it
+    /// has.
+    pub fn put(&mut self, key: &str, value: &[u8], micros: u64) -> (u64, u64) {
         let seen = self.entries.get(key).map_or(0, |entry| entry.revision);
-        self.entries.insert(key.to_owned(), Entry { revision: seen + 1, value: value.to_vec().into() });
-        seen
+        let revision = micros.max(seen + 1);
+        self.entries.insert(key.to_owned(), Entry { revision, value: value.to_vec().into() });
+        (seen, revision)
     }
 
     /// The numbers of a shard's rows.

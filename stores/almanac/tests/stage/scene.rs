@@ -7,7 +7,7 @@ use bytes::Bytes;
 use punctual_almanac::{Almanac, Config, OpenError};
 use punctual_chance::Chance;
 use punctual_core::store::{Change, Key, Refusal, Row, ShardId, Store, StoreError, Table, Tenure};
-use punctual_core::{Name, Timestamp};
+use punctual_core::{Clock, Name, Timestamp};
 use punctual_simulated_disk::SimulatedDisk;
 
 use super::ManualClock;
@@ -81,12 +81,13 @@ impl Scene {
         self.confirm(outcome.map(all_done), before, after)
     }
 
-    /// Writes an entry of the cluster.
-    pub fn put(&mut self, almanac: &Almanac, key: &str, value: &[u8]) -> Result<(), (StoreError, Model)> {
+    /// Writes an entry of the cluster; gives its revision.
+    pub fn put(&mut self, almanac: &Almanac, key: &str, value: &[u8]) -> Result<u64, (StoreError, Model)> {
         let mut after = self.model.clone();
-        let seen = after.put(key, value);
+        let (seen, revision) = after.put(key, value, self.clock.micros());
         let outcome = almanac.cluster_put(key, seen, value);
-        self.confirm(outcome.map(|put| assert_eq!(put, Ok(seen + 1))), self.work.tenures.clone(), after)
+        self.confirm(outcome.map(|put| assert_eq!(put, Ok(revision))), self.work.tenures.clone(), after)?;
+        Ok(revision)
     }
 
     /// Notes what came of something; if it was refused, the writer stands where it stood before.

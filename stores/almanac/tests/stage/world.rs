@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use punctual_almanac::{Almanac, Config, SyncPolicy, Tending};
 use punctual_chance::Chance;
+use punctual_core::Clock;
 use punctual_core::store::{Fence, ShardId, Store, StoreError};
 use punctual_simulated_disk::{Call, Fault, SimulatedDisk};
 
@@ -213,10 +214,10 @@ impl World {
         self.maybe_doom(4, 8);
         let mut after = self.confirmed.last().unwrap().clone();
         let (key, value) = self.work.entry(&mut self.chance);
-        let seen = after.put(key, &value);
+        let (seen, revision) = after.put(key, &value, self.clock.micros());
         match self.note(almanac.cluster_put(key, seen, &value), after) {
             Ok(put) => {
-                assert_eq!(put, Ok(seen + 1));
+                assert_eq!(put, Ok(revision));
                 self.covered();
                 Ok(())
             }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use punctual_core::store::{
-    Beat, Claim, Entry, Fence, Incarnation, Outdated, Roll, ShardId, Store, StoreError, Tenure,
+    Beat, Claim, Entry, Fence, Held, Incarnation, Outdated, Roll, ShardId, Store, StoreError, Tenure,
 };
 use punctual_core::{Millis, Name};
 
@@ -66,6 +66,10 @@ impl Broken {
         }
         if self.is(HidesReleasedShards) {
             roll.shards.retain(|held| held.by.is_some());
+        }
+        if self.is(ListsShardsThatNobodyEverHad) && roll.held(ShardId(3)).is_none() {
+            roll.shards.push(Held { shard: ShardId(3), fence: Fence::default(), by: None });
+            roll.shards.sort_by_key(|held| held.shard);
         }
         if self.is(ListsShardsWithoutOrder) {
             roll.shards.reverse();

@@ -34,8 +34,8 @@ pub struct Broken {
 impl Broken {
     pub fn new(breakage: Option<Breakage>, clock: Arc<TestClock>) -> Broken {
         let is = |some: Breakage| breakage == Some(some);
-        // A store that does not ask the clock when it grants fences.
-        let asked = if is(Breakage::CountsFences) { Arc::default() } else { Arc::clone(&clock) };
+        // A store that does not ask the clock when it gives fences and revisions, and only counts.
+        let asked = if is(Breakage::NumbersWithoutTheClock) { Arc::default() } else { Arc::clone(&clock) };
         let good = MemoryStore::new(asked);
         if is(Breakage::ForgetsCommitsWhenReopened) {
             good.hold();

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use punctual_core::store::{Bodies, Row, ShardId, StoreError, Table, Tenure, Want};
+use punctual_core::store::{Bodies, Row, ShardId, StoreError, Table, Tally, Tenure, Want};
 
 use super::Transit;
 use super::crossing::Crossing;
 use super::tracking::Tracked;
-use crate::copying::{compare, compare_counts, read_back, tallies};
+use crate::copying::{compare, compare_counts, expected, read_back, tallies};
 use crate::error::MoveError;
 use crate::presence::Guest;
 use crate::progress::{Counting, Progress};
@@ -41,6 +41,8 @@ pub struct Ahead {
     /// What has been copied, with all that changed since.
     summing: Summing,
     copied: u64,
+    /// The counts as they were last. There may be one for each minute of a year, so most of them go ahead, too.
+    counts: Vec<(Tally, i64)>,
 }
 
 impl Transit {
@@ -49,7 +51,7 @@ impl Transit {
         let crossing = self.crossing()?;
         crossing.settle(IN_USE)?;
         let tracked = self.track(shard);
-        let ahead = copy_ahead(&crossing, tracked, &Counting::new(watch).until(&self.ended));
+        let ahead = copy_ahead(&crossing, tracked, &Counting::new(watch).until(&self.halted));
         if ahead.is_err() {
             self.track_nothing();
         }
@@ -65,7 +67,7 @@ impl Transit {
     }
 
     fn bring_the_rest(&self, ahead: Ahead, tenure: Tenure) -> Result<ShardReport, MoveError> {
-        let Ahead { shard, crossing, tracked, target, mut summing, mut copied } = ahead;
+        let Ahead { shard, crossing, tracked, target, mut summing, mut copied, counts: known } = ahead;
         let (from, guest) = (crossing.source(SET_ASIDE), crossing.target(SET_ASIDE));
         let source = from.held(shard, tenure);
         let mut writing = Writing::new(&guest, guest.held(shard, target));
@@ -83,7 +85,7 @@ impl Transit {
         let there = read_back(&guest, writing.held, &SETTINGS, &Counting::new(&|_| {}))?;
         compare(shard, &settings.sums(), &there)?;
         let counts = tallies(&from, source)?;
-        writing.count(&counts)?;
+        writing.recount(&known, &counts)?;
         compare_counts(shard, &counts, &tallies(&guest, writing.held)?)?;
         crossing.cross(shard, SET_ASIDE)?;
         let mut tables = summing.sums();
@@ -131,7 +133,8 @@ fn follow(
 /// Copies what does not change meanwhile, and then follows what does.
 fn copy_ahead(crossing: &Arc<Crossing>, tracked: Arc<Tracked>, counting: &Counting<'_>) -> Result<Ahead, MoveError> {
     let shard = tracked.shard;
-    let guest = crossing.target(IN_USE);
+    let (from, guest) = (crossing.source(IN_USE), crossing.target(IN_USE));
+    counting.expect(1, expected(&from, &[shard])?);
     let tenure = guest.claim(&[shard])?[0];
     let mut writing = Writing::new(&guest, guest.held(shard, tenure));
     // A server that was killed may have left something.
@@ -158,6 +161,8 @@ fn copy_ahead(crossing: &Arc<Crossing>, tracked: Arc<Tracked>, counting: &Counti
         }
         copied += follow((source, &crossing.home_name), &mut writing, &guest, &mut summing, &tracked.take())?;
     }
+    let counts = tallies(&from, source)?;
+    writing.count(&counts)?;
     let target = writing.tenure();
-    Ok(Ahead { shard, crossing: Arc::clone(crossing), tracked, target, summing, copied })
+    Ok(Ahead { shard, crossing: Arc::clone(crossing), tracked, target, summing, copied, counts })
 }

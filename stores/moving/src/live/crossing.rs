@@ -72,7 +72,7 @@ impl Crossing {
             None => Ok(false),
             Some(Seat::There) => Ok(true),
             Some(Seat::Unknown) => {
-                let why = format!("{shard:?} is being moved, and it could not be noted where it is");
+                let why = format!("{shard} is being moved, and it could not be noted where it is");
                 Err(StoreError::Unavailable(why))
             }
         }

@@ -4,44 +4,37 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::thread;
-use std::time::Duration;
 
+use punctual_core::Millis;
 use punctual_core::store::{
     Batch, Beat, Claim, Entry, Fence, Found, Hardship, Incarnation, Outdated, Refusal, Roll, Room, ShardId, Store,
     StoreError, Tenure, Terms, Want,
 };
-use punctual_core::{Millis, Name};
 
 use super::crossing::Crossing;
 use super::tracking::Tracked;
 use crate::error::MoveError;
-use crate::marks::{self, Mark, Noted, Part};
-use crate::patience::Patience;
-use crate::presence::Guest;
-use crate::{Side, entries};
-
-/// How long a store is waited for when a move begins or ends.
-const PATIENCE: Duration = Duration::from_secs(10);
+use crate::marks;
 
 /// A store that can be moved into another one while it is in use.
 pub struct Transit {
-    home: Arc<dyn Store>,
-    name: String,
+    pub(super) home: Arc<dyn Store>,
+    pub(super) name: String,
     way: RwLock<Way>,
     /// What the node said last.
-    word: Mutex<Option<Beat>>,
+    pub(super) word: Mutex<Option<Beat>>,
     /// Held by commits while they last, so that whoever begins to track a shard knows that none is under way that is
     /// not noted.
     tracked: RwLock<Option<Arc<Tracked>>>,
     /// Held while an entry of the cluster is written, and while all of them go over.
-    entries: Mutex<()>,
-    /// Whether what is copied ahead is to end.
-    pub(super) ended: AtomicBool,
+    pub(super) entries: Mutex<()>,
+    /// Whether what is copied ahead is to end early.
+    pub(super) halted: AtomicBool,
 }
 
 /// Where the shards are.
 #[derive(Clone)]
-enum Way {
+pub(super) enum Way {
     /// All where they were.
     Home,
     /// Some here, some there.
@@ -60,92 +53,23 @@ impl Transit {
             word: Mutex::default(),
             tracked: RwLock::default(),
             entries: Mutex::default(),
-            ended: AtomicBool::new(false),
+            halted: AtomicBool::new(false),
         }
     }
 
-    /// Begins to move it into another one, which has to be empty, for a node that works on it.
-    pub fn begin(&self, to: Arc<dyn Store>, name: &str) -> Result<(), MoveError> {
-        let who = lock(&self.word).as_ref().map(|beat| beat.who.clone());
-        let who = who.ok_or_else(|| self.not_whole("no server works on it"))?;
-        let (target, roll) = Guest::enter(Side { store: &*to, name }, who.clone(), Patience(PATIENCE))?;
-        let source = self.guest(who.clone());
-        let (here, there) = (source.read_mark()?, target.read_mark()?);
-        if here.mark.as_ref().is_some_and(|mark| !matches!(mark.part, Part::Arrived | Part::Leaving)) {
-            return Err(self.not_whole("another move of it is not finished"));
-        }
-        let is_left_behind = |mark: &Mark| mark.part == Part::Receiving && mark.other == self.name;
-        match &there.mark {
-            // Nothing had crossed when that move ended, or it would be noted here. Each shard is emptied before it is copied.
-            Some(mark) if is_left_behind(mark) => {}
-            None | Some(Mark { part: Part::Arrived, .. }) => target.check_empty(&shards_of(&roll))?,
-            Some(mark) => {
-                let what = format!("what another move of {} left there", mark.other);
-                return Err(MoveError::Leftovers { place: name.to_owned(), what });
-            }
-        }
-        let id = format!("{:016x}", getrandom::u64().map_err(|error| MoveError::Chance(error.to_string()))?);
-        let at = roll.now().as_millis();
-        let mark = |part, other: &str| Mark { id: id.clone(), part, other: other.to_owned(), at, crossed: Vec::new() };
-        target.write_mark(&there, Some(&mark(Part::Receiving, &self.name)))?;
-        if source.read_mark()?.mark.is_some_and(|mark| mark.id == id) {
-            source.write_mark(&source.read_mark()?, here.mark.as_ref())?;
-            return Err(MoveError::SameStore(name.to_owned()));
-        }
-        let noted = source.write_mark(&here, Some(&mark(Part::Crossing, name)))?;
-        self.set_out(to, name, who, noted);
-        Ok(())
+    /// Ends what is copied ahead early, until it may go on.
+    pub fn halt(&self) {
+        self.halted.store(true, Ordering::Relaxed);
     }
 
-    /// Goes on with a move that a server before this one had begun. For a server that has not claimed anything yet.
-    pub fn resume(&self, to: Arc<dyn Store>, name: &str) -> Result<(), MoveError> {
-        // It says who it is when it beats, and nothing is claimed before.
-        let who = Incarnation { node: Name::stored("moving"), number: 0 };
-        let target = Guest { side: Side { store: &*to, name }, who: who.clone(), patience: Patience(PATIENCE) };
-        let (here, there) = (self.guest(who.clone()).read_mark()?, target.read_mark()?);
-        let id = here.mark.as_ref().filter(|mark| mark.part == Part::Crossing).map(|mark| &mark.id);
-        let fits = |mark: &Mark| Some(&mark.id) == id && matches!(mark.part, Part::Receiving | Part::Arrived);
-        if !there.mark.as_ref().is_some_and(fits) {
-            let other = here.mark.map_or(String::new(), |mark| mark.other);
-            return Err(self.not_whole(&format!("it was being moved to {other}, and {name} knows nothing of that")));
-        }
-        self.set_out(to, name, who, here);
-        Ok(())
+    /// Lets what was halted go on.
+    pub fn go_on(&self) {
+        self.halted.store(false, Ordering::Relaxed);
     }
 
-    /// Ends the move when all shards have crossed: from now on the source is not needed any more. What the source keeps
-    /// elsewhere becomes entries of the cluster. Says how many there are.
-    pub fn finish(&self, keep: &[(&str, &[u8])]) -> Result<usize, MoveError> {
-        let crossing = self.crossing()?;
-        crossing.settle(PATIENCE)?;
-        let (source, target) = (crossing.source(PATIENCE), crossing.target(PATIENCE));
-        let roll = source.beat().map_err(MoveError::of(&self.name))?;
-        let crossed = crossing.crossed();
-        if let Some(held) = roll.shards.iter().find(|held| !crossed.contains(&held.shard)) {
-            return Err(self.not_whole(&format!("{:?} has not crossed yet", held.shard)));
-        }
-        // Nobody writes an entry until it is clear where to.
-        let _entries = lock(&self.entries);
-        let copied = entries::copy(&source, &roll, &target, keep)?;
-        let (mut noted, there) = (crossing.mark(), target.read_mark()?);
-        // The target first: if that is all that gets through, the next start says the rest.
-        let done = |mark: &Mark, part| Mark { part, crossed: Vec::new(), ..mark.clone() };
-        target.write_mark(&there, there.mark.as_ref().map(|mark| done(mark, Part::Arrived)).as_ref())?;
-        let left = noted.mark.as_ref().map(|mark| done(mark, Part::Left));
-        *noted = source.write_mark(&noted, left.as_ref())?;
-        *self.way.write().unwrap_or_else(PoisonError::into_inner) = Way::Over(Arc::clone(&crossing.to));
-        source.leave();
-        Ok(copied)
-    }
-
-    /// Ends what is copied ahead, since the server stops. The next one goes on.
-    pub fn end(&self) {
-        self.ended.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether the server stops.
-    pub fn has_ended(&self) -> bool {
-        self.ended.load(Ordering::Relaxed)
+    /// Whether it was halted.
+    pub fn is_halted(&self) -> bool {
+        self.halted.load(Ordering::Relaxed)
     }
 
     /// The shards that have crossed; nothing if it is not being moved.
@@ -179,21 +103,16 @@ impl Transit {
         *self.tracked.write().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    fn set_out(&self, to: Arc<dyn Store>, name: &str, who: Incarnation, noted: Noted) {
-        let home = (Arc::clone(&self.home), self.name.clone());
-        let crossing = Crossing::new(home, (to, name.to_owned()), who, noted);
-        *self.way.write().unwrap_or_else(PoisonError::into_inner) = Way::Crossing(Arc::new(crossing));
+    /// Takes another way from now on.
+    pub(super) fn turn(&self, way: Way) {
+        *self.way.write().unwrap_or_else(PoisonError::into_inner) = way;
     }
 
-    fn guest(&self, who: Incarnation) -> Guest<'_> {
-        Guest { side: Side { store: &*self.home, name: &self.name }, who, patience: Patience(PATIENCE) }
-    }
-
-    fn not_whole(&self, why: &str) -> MoveError {
+    pub(super) fn not_whole(&self, why: &str) -> MoveError {
         MoveError::NotWhole { place: self.name.clone(), why: why.to_owned() }
     }
 
-    fn way(&self) -> Way {
+    pub(super) fn way(&self) -> Way {
         self.way.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -320,7 +239,7 @@ impl Store for Transit {
         answers
     }
 
-    /// Those that both stores can live with: a shard is opened anew when it has crossed.
+    /// Those that both stores can live with. A shard is opened anew when it has crossed, and gets its lane then.
     fn terms(&self) -> Terms {
         match self.way() {
             Way::Home => self.home.terms(),
@@ -330,7 +249,8 @@ impl Store for Transit {
                 Terms {
                     batch_bytes: here.batch_bytes.min(there.batch_bytes),
                     batch_changes: here.batch_changes.min(there.batch_changes),
-                    lanes: here.lanes,
+                    lanes: there.lanes,
+                    worthwhile: there.worthwhile,
                 }
             }
         }
@@ -357,12 +277,7 @@ impl Store for Transit {
     }
 }
 
-/// The shards that a store knows.
-fn shards_of(roll: &Roll) -> Vec<ShardId> {
-    roll.shards.iter().map(|held| held.shard).collect()
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -371,8 +286,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use std::sync::mpsc::channel;
 
-    use punctual_core::Timestamp;
     use punctual_core::store::{Change, Key, Row, Table};
+    use punctual_core::{Name, Timestamp};
     use punctual_memory::MemoryStore;
     use punctual_node::SystemClock;
 

@@ -40,7 +40,9 @@ impl Standing<'_> {
             (Some(Part::Crossing), _) => Err(self.not_whole("a server that is running moves it to", "")),
             (Some(Part::Receiving), _) => Err(self.not_whole("a server that is running moves into it what is in", "")),
             (Some(Part::Leaving), Some(Part::Emptying | Part::Arriving)) if is_same && !afresh => self.resume(),
-            (Some(Part::Leaving | Part::Arrived) | None, target) => self.begin(target, afresh),
+            // The server that was to move it never came so far, so nothing of what is there counts.
+            (Some(Part::Stayed), Some(Part::Receiving)) if is_same => self.begin(Some(Part::Abandoned), afresh),
+            (Some(Part::Leaving | Part::Arrived | Part::Stayed) | None, target) => self.begin(target, afresh),
         }
     }
 
@@ -53,7 +55,7 @@ impl Standing<'_> {
         let other = self.target.map_or("", |mark| &mark.other);
         let what = match target {
             // Whether it is empty is seen by looking.
-            None | Some(Part::Arrived | Part::Leaving) => return Ok(Course::Begin { empties: false }),
+            None | Some(Part::Arrived | Part::Leaving | Part::Stayed) => return Ok(Course::Begin { empties: false }),
             // A part of what counts is there.
             Some(Part::Crossing | Part::Receiving) => {
                 let why = format!("a server that is running has shards in it and in {other}");
@@ -61,7 +63,7 @@ impl Standing<'_> {
             }
             Some(_) if afresh => return Ok(Course::Begin { empties: true }),
             Some(Part::Left) => format!("what was moved away from there to {other}"),
-            Some(Part::Abandoned) => format!("a copy of {other}, from a move that was taken back"),
+            Some(Part::Abandoned) => format!("a copy of {other}, from a move that was taken back or given up"),
             Some(Part::Emptying | Part::Arriving) => format!("a part of {other}, from a move that was not finished"),
         };
         Err(MoveError::Leftovers { place: self.to.to_owned(), what })

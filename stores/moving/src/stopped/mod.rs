@@ -15,10 +15,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use punctual_core::Name;
-use punctual_core::store::{Incarnation, Roll, ShardId, TallyKind, Tenure, Want};
+use punctual_core::division::{Growth, division_of};
+use punctual_core::store::{Incarnation, Roll, ShardId, Tenure};
 
-use crate::copying::Copying;
-use crate::emptiness::LOOKED;
+use crate::copying::{Copying, expected};
 use crate::error::MoveError;
 use crate::marks::{Mark, Noted, Part};
 use crate::patience::Patience;
@@ -130,7 +130,7 @@ impl<'a> Present<'a> {
     fn run(&self, counting: &Counting<'_>) -> Result<Report, MoveError> {
         let mut begun = self.begin()?;
         self.make_room(&mut begun)?;
-        counting.expect(self.shards.len(), self.expected()?);
+        counting.expect(self.shards.len(), expected(&self.source, &self.shards)?);
         let shards = self.copy_all(&begun, counting)?;
         let entries = entries::copy(&self.source, &self.roll, &self.target, self.plan.keep)?;
         let Begun { id, resumed, source, target, .. } = begun;
@@ -147,6 +147,7 @@ impl<'a> Present<'a> {
 
     /// Marks and claims both stores, if that is what their marks allow.
     fn begin(&self) -> Result<Begun, MoveError> {
+        self.check_whole()?;
         let (mut source, mut target) = (self.source.read_mark()?, self.target.read_mark()?);
         let standing = Standing {
             from: self.plan.from.name,
@@ -175,6 +176,15 @@ impl<'a> Present<'a> {
         Ok(Begun { id, resumed, source, held, target, there })
     }
 
+    /// Requires that the source is not being divided into more shards.
+    fn check_whole(&self) -> Result<(), MoveError> {
+        let (store, place) = (self.plan.from.store, self.plan.from.name);
+        let division = self.source.patience.retry(|| division_of(store)).map_err(MoveError::of(place))?;
+        let Some(Growth { to, .. }) = division.and_then(|division| division.growth) else { return Ok(()) };
+        let why = format!("it is being divided into {to} shards: let `punctual shards grow {to}` finish first");
+        Err(MoveError::NotWhole { place: place.to_owned(), why })
+    }
+
     /// What one of the stores notes.
     fn mark(&self, id: &str, part: Part) -> Mark {
         let other = if matches!(part, Part::Leaving | Part::Left) { self.plan.to } else { self.plan.from };
@@ -193,28 +203,11 @@ impl<'a> Present<'a> {
             return Ok(());
         }
         for (shard, tenure) in &mut begun.there {
-            let mut writing = Writing::new(&self.target, self.target.held(*shard, *tenure));
-            writing.clear()?;
             // What is written next comes after what was deleted.
-            *tenure = writing.tenure();
+            *tenure = Writing::new(&self.target, self.target.held(*shard, *tenure)).clear()?;
         }
         begun.target = self.target.write_mark(&begun.target, Some(&self.mark(&begun.id, Part::Arriving)))?;
         Ok(())
-    }
-
-    /// How many rows there are, by the counts that are kept beside them.
-    fn expected(&self) -> Result<u64, MoveError> {
-        let mut expected = 0;
-        for shards in self.shards.chunks(LOOKED) {
-            let wanted: Vec<_> = shards.iter().map(|shard| (*shard, Want::Tallies)).collect();
-            let found = self.source.patience.retry(|| self.source.side.store.look(&wanted));
-            for found in found.map_err(MoveError::of(self.source.side.name))? {
-                let rows = [TallyKind::Waiting, TallyKind::TopicLeased, TallyKind::TopicDead, TallyKind::History];
-                let counts = found.tallies().into_iter().filter(|(tally, _)| rows.contains(&tally.kind));
-                expected += counts.map(|(_, count)| count.max(0) as u64).sum::<u64>();
-            }
-        }
-        Ok(expected)
     }
 
     /// Copies all shards, as many side by side as the target likes.

@@ -111,6 +111,6 @@ impl Store for Line {
     }
 
     fn terms(&self) -> Terms {
-        Terms { batch_bytes: 2_000 * self.batch_changes, batch_changes: self.batch_changes, lanes: 2 }
+        Terms { batch_bytes: 2_000 * self.batch_changes, batch_changes: self.batch_changes, lanes: 2, worthwhile: 0 }
     }
 }

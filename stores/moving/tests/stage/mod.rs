@@ -1,9 +1,12 @@
 //! Stores in memory for the tests: filled with all that rows can be, and behind a line that can be cut.
 
-#![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(dead_code, unused_imports, reason = "each test file uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
 
+pub mod engines;
+mod ledger;
 mod line;
+pub mod server;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +22,12 @@ use punctual_core::store::{
 use punctual_core::{Clock, Name, Timestamp};
 use punctual_memory::MemoryStore;
 
+pub use ledger::Ledger;
 pub use line::{Life, Line};
+pub use server::Server;
+
+/// More calls than any life has.
+pub const ENDLESS: i64 = i64::MAX / 2;
 
 /// Real time, and as much more as a test says has passed.
 #[derive(Default)]
@@ -97,10 +105,10 @@ pub fn fill(store: &dyn Store, chance: &mut Chance, shards: u16, rows: u64) {
         let batch = Batch { shard, fence: tenure.fence, serial: tenure.serial + 1, changes, tallies };
         assert_eq!(store.commit(vec![batch]).unwrap(), [Ok(())]);
     }
-    for (key, value) in [("secret", &b"\0\xff"[..]), ("shards", b"3"), ("empty", b"")] {
-        store.cluster_put(key, 0, value).unwrap().unwrap();
+    let seen = store.cluster_put("secret", 0, b"\0\xff").unwrap().unwrap();
+    for (key, seen, value) in [("shards", 0, &b"3"[..]), ("empty", 0, b""), ("secret", seen, b"another")] {
+        store.cluster_put(key, seen, value).unwrap().unwrap();
     }
-    store.cluster_put("secret", 1, b"another").unwrap().unwrap();
 }
 
 fn draw(chance: &mut Chance, seq: u64) -> Row {
@@ -153,7 +161,7 @@ pub fn contents(store: &dyn Store) -> Contents {
     Contents { rows: shards().map(rows).collect(), tallies, entries: keys.filter_map(entry).collect() }
 }
 
-fn rows(store: &dyn Store, shard: ShardId, table: Table) -> Vec<Row> {
+pub fn rows(store: &dyn Store, shard: ShardId, table: Table) -> Vec<Row> {
     let (mut all, mut next) = (Vec::new(), Some(Position::START));
     while let Some(from) = next {
         let until = Timestamp::NEVER;

@@ -12,7 +12,7 @@ use punctual_core::store::{
 };
 use punctual_core::{Name, Timestamp};
 use punctual_engines::Maria;
-use punctual_mysql::{Config, MysqlStore};
+use punctual_mysql::{Config, Database, MysqlStore};
 
 pub const SHARD: ShardId = ShardId(3);
 
@@ -23,10 +23,15 @@ pub static MARIA: LazyLock<Maria> = LazyLock::new(Maria::start);
 pub fn config(url: impl Into<String>) -> Config {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let prefix = format!("t{}_", NEXT.fetch_add(1, Ordering::SeqCst));
-    Config { prefix, ..Config::new(url) }
+    Config { prefix: Some(prefix), ..Config::new(url) }
 }
 
-/// The same, and not patient.
+/// What the names of its tables begin with.
+pub fn prefix(config: &Config) -> &str {
+    config.prefix.as_deref().unwrap()
+}
+
+/// Such a configuration, and not patient.
 pub fn hasty(url: impl Into<String>) -> Config {
     Config { patience: Duration::from_secs(1), ..config(url) }
 }

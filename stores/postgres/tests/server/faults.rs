@@ -3,11 +3,12 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use punctual_core::Timestamp;
-use punctual_core::store::{Batch, Change, Fence, Hardship, Refusal, Row, ShardId, Store, StoreError, Table};
+use punctual_core::store::{Batch, Beat, Change, Fence, Hardship, Refusal, Row, ShardId, Store, StoreError, Table};
+use punctual_core::{Millis, Timestamp};
 use punctual_engines::{Postgres, Proxy, Way};
+use punctual_postgres::Database;
 
-use crate::owner::{Owner, SHARD, insert, open, open_with, row, waiting};
+use crate::owner::{Owner, SHARD, insert, life, open, open_with, row, waiting};
 
 /// The changes that lead to the next state: a new row comes, the one before it changes, and the one before that goes.
 fn turn(number: u64, rows: &mut Vec<Row>) -> Vec<Change> {
@@ -65,6 +66,47 @@ fn a_commit_that_is_cut_at_any_byte_of_its_way_there_happens_once() {
 #[test]
 fn a_commit_that_is_cut_at_any_byte_of_its_way_back_happens_once() {
     cut_every_byte(&Postgres::start(), Way::Back, SHARD);
+}
+
+#[test]
+fn an_entry_that_is_cut_at_any_byte_is_written_and_its_revision_told() {
+    let postgres = Postgres::start();
+    let proxy = Proxy::to(postgres.port());
+    let store = open(&Postgres::url_at(proxy.port()));
+    let mut seen = 0;
+    let mut next = || {
+        let value = format!("after {seen}");
+        let given = store.cluster_put("key", seen, value.as_bytes()).unwrap().unwrap();
+        assert!(given > seen, "{given} comes after {seen}");
+        proxy.disarm();
+        let entry = store.cluster_get("key").unwrap().unwrap();
+        assert_eq!((entry.revision, &*entry.value), (given, value.as_bytes()));
+        seen = given;
+    };
+    next();
+    for way in [Way::There, Way::Back] {
+        let before = proxy.passed(way);
+        next();
+        let bytes = proxy.passed(way) - before;
+        for byte in 0..=bytes {
+            proxy.cut_after(way, byte);
+            next();
+        }
+    }
+}
+
+#[test]
+fn a_beat_that_is_not_answered_leaves_time_for_another() {
+    let postgres = Postgres::start();
+    let proxy = Proxy::to(postgres.port());
+    let store = open(&Postgres::url_at(proxy.port()));
+    proxy.hang();
+    let began = Instant::now();
+    let beat = Beat { who: life("a"), address: String::new(), lease: Millis::from_secs(3) };
+    assert!(matches!(store.beat(&beat), Err(StoreError::Unavailable(_))));
+    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+    proxy.pass();
+    store.beat(&beat).unwrap();
 }
 
 #[test]

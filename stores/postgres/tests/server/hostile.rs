@@ -4,6 +4,7 @@ use std::thread;
 use std::time::Duration;
 
 use punctual_engines::Postgres;
+use punctual_postgres::Database;
 
 use crate::lock;
 use crate::owner::{Owner, SHARD, insert, open, open_with, row};

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use punctual_core::store::{Row, ShardId, Store};
 use punctual_engines::Postgres;
+use punctual_postgres::Database;
 
 use crate::owner::{Owner, insert, open, row};
 

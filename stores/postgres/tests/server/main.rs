@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
 
 mod faults;
+mod forged;
 mod hostile;
 mod killed;
 mod lock;
@@ -13,3 +14,4 @@ mod races;
 mod setback;
 mod tallies;
 mod tls;
+mod vacuum;

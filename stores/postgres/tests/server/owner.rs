@@ -8,7 +8,7 @@ use punctual_core::store::{
     StoreError, Table, Tally, TallyKind, Tenure,
 };
 use punctual_core::{Name, Timestamp};
-use punctual_postgres::{Config, PostgresStore};
+use punctual_postgres::{Config, Database, PostgresStore};
 
 pub const SHARD: ShardId = ShardId(3);
 

@@ -7,6 +7,7 @@ use std::time::Instant;
 use punctual_core::store::{Beat, Claim, Fence, Incarnation, Refusal, ShardId, Store, StoreError, Tenure, Want};
 use punctual_core::{Millis, Name};
 use punctual_engines::Postgres;
+use punctual_postgres::Database;
 
 use crate::lock;
 use crate::owner::{Owner, SHARD, insert, life, open, open_with, row};

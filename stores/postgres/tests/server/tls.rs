@@ -3,7 +3,7 @@
 use std::fs;
 
 use punctual_engines::Postgres;
-use punctual_postgres::{Config, OpenError, PostgresStore};
+use punctual_postgres::{Config, Database, OpenError, PostgresStore};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 
 use crate::owner::{Owner, SHARD, insert, row};

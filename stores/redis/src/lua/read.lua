@@ -15,9 +15,11 @@ local rows_left, bytes_left = tonumber(ARGV[2]), tonumber(ARGV[3])
 local sub, byte = string.sub, string.byte
 local CHUNK = 256
 
--- The length of a row's body, and whether it lies apart from the row.
+-- The length of a row's body, and whether it lies apart from the row. What is too short to say is no row, and whoever
+-- reads it says so.
 local function body_of(row)
   local a, b, c, d = byte(row, 10, 13)
+  if not d then return 0, false end
   local apart = a >= 128
   if apart then a = a - 128 end
   return ((a * 256 + b) * 256 + c) * 256 + d, apart

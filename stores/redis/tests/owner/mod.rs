@@ -10,7 +10,7 @@ use punctual_core::store::{
     Store, StoreError, Table, Tally, TallyKind, Tenure, Want,
 };
 use punctual_core::{Millis, Name, Timestamp};
-use punctual_redis::{Config, RedisStore};
+use punctual_redis::{Config, Database, RedisStore};
 
 pub const SHARD: ShardId = ShardId(7);
 
