@@ -1,11 +1,17 @@
 //! The project's chores. A bare `cargo xtask` lists them; each does all of its own set-up.
 
-use std::io::{self, BufRead, BufReader, Read};
-use std::process::{Command, ExitCode, ExitStatus, Stdio};
+mod executables;
+mod job;
+mod lanes;
+
+use std::env;
+use std::io;
+use std::process::{Command, ExitCode, ExitStatus};
 use std::sync::LazyLock;
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::{Duration, Instant};
-use std::{env, fs, thread};
+use std::time::Instant;
+
+use executables::Executable;
+use job::Job;
 
 /// Each command is told with the time since then, so that a log says what took how long.
 static BEGAN: LazyLock<Instant> = LazyLock::new(Instant::now);
@@ -76,37 +82,59 @@ fn so_far() -> String {
     format!("{}:{:02}", seconds / 60, seconds % 60)
 }
 
-/// The order is cheapest first, so that a slip is told in seconds.
+/// Format first, since a slip there is told in a second. Then all is built that runs, and while tests run and wait, all else is
+/// built and looked at.
 fn test(_: &[String]) -> bool {
-    cargo("cargo fmt --all --check")
-        && cargo("cargo clippy --workspace --all-targets --locked -- -D warnings")
-        && tests("cargo test --workspace --locked --no-fail-fast", &[])
-        && stores(&[])
-        && interleave(&[])
-        && cargo_with("cargo doc --workspace --no-deps --locked", &[], &[("RUSTDOCFLAGS", "-D warnings")])
-        && sim(&["--seeds".into(), "1000".into()])
-        && cargo("cargo fmt --manifest-path bench/Cargo.toml --check")
-        && cargo("cargo clippy --manifest-path bench/Cargo.toml --locked -- -D warnings")
+    if !cargo("cargo fmt --all --check") || !cargo("cargo fmt --manifest-path bench/Cargo.toml --check") {
+        return false;
+    }
+    let Some(executables) = executables::build() else { return false };
+    let mut tests: Vec<Job> = executables.iter().map(Executable::job).collect();
+    tests.extend(on_stores(&executables, &STORES));
+    let chores = [
+        Job::line("cargo clippy --workspace --all-targets --locked -- -D warnings"),
+        Job::line("cargo test --workspace --locked --doc"),
+        Job::line("cargo doc --workspace --no-deps --locked").env("RUSTDOCFLAGS", "-D warnings"),
+        interleavings(),
+        simulation(&["--seeds", "1000"]),
+        Job::line("cargo clippy --manifest-path bench/Cargo.toml --locked -- -D warnings"),
+    ];
+    lanes::run(tests, chores.map(Job::in_leisure).to_vec())
 }
 
-/// What holds on every store was shown on the embedded one by the other tests, and is here shown on the databases, by the
-/// same binaries. They wait most of the time, so several go on at once.
+const STORES: [&str; 4] = ["postgres", "mysql", "redis", "redis-cluster"];
+
 fn stores(args: &[String]) -> bool {
-    let all = ["postgres", "mysql", "redis", "redis-cluster"].map(str::to_owned);
-    let run = |store: &String| {
-        let line = "cargo test --workspace --locked --no-fail-fast --test every_store --test beanstalk";
-        tests(line, &[("PUNCTUAL_TEST_STORE", store), ("RUST_TEST_THREADS", "4")])
+    let chosen: Vec<&str> = if args.is_empty() { STORES.to_vec() } else { args.iter().map(String::as_str).collect() };
+    executables::build().is_some_and(|executables| lanes::run(on_stores(&executables, &chosen), Vec::new()))
+}
+
+/// What holds on every store is shown on the embedded one with all other tests, and here on the databases, by the same
+/// executables. They wait most of the time, so several go on at once.
+fn on_stores(executables: &[Executable], stores: &[&str]) -> Vec<Job> {
+    let all = ["every_store", "beanstalk"];
+    let on = |store: &&str| {
+        let executables = executables.iter().filter(|executable| all.iter().any(|name| executable.is("server", name)));
+        executables
+            .map(|executable| executable.job().env("PUNCTUAL_TEST_STORE", store).env("RUST_TEST_THREADS", "4"))
+            .collect::<Vec<_>>()
     };
-    let chosen = if args.is_empty() { &all[..] } else { args };
-    // All of them, also after one has failed.
-    let failed: Vec<&String> = chosen.iter().filter(|store| !run(store)).collect();
-    failed.is_empty()
+    stores.iter().flat_map(on).collect()
 }
 
 /// Built apart: here the node has a model checker's locks and threads, and users get the system's.
+fn interleavings() -> Job {
+    Job::line("cargo test --locked --package punctual-node-check")
+        .env("RUSTFLAGS", "--cfg shuttle -D warnings")
+        .env("CARGO_TARGET_DIR", "target/shuttle")
+}
+
 fn interleave(_: &[String]) -> bool {
-    let envs = [("RUSTFLAGS", "--cfg shuttle -D warnings"), ("CARGO_TARGET_DIR", "target/shuttle")];
-    cargo_with("cargo test --locked --package punctual-node-check", &[], &envs)
+    is_done(&interleavings())
+}
+
+fn simulation(args: &[&str]) -> Job {
+    Job::line(&format!("cargo run --release --locked --package punctual-sim -- {}", args.join(" ")))
 }
 
 /// The same test that is run in small with all others, on the server as its users run it.
@@ -120,7 +148,7 @@ fn moving(args: &[String]) -> bool {
 }
 
 fn sim(args: &[String]) -> bool {
-    cargo_with("cargo run --release --locked --package punctual-sim --", args, &[])
+    is_done(&simulation(&args.iter().map(String::as_str).collect::<Vec<_>>()))
 }
 
 /// Runs a target until it fails or is stopped; without one, lists them. No sanitizer, so that a stable compiler does.
@@ -162,57 +190,10 @@ fn cargo_with(line: &str, args: &[String], envs: &[(&str, &str)]) -> bool {
     succeeded(line, command(line, args, envs).status())
 }
 
-/// How long tests may say nothing before they count as stuck: several times what the longest of them takes on a busy machine.
-const SILENCE: Duration = Duration::from_secs(600);
-
-/// Runs tests. What those that failed have to say is told once more at the end, where it is found in a long log. What is
-/// stuck is killed and has failed, and the others go on: nobody is to wait for hours for what one line can tell.
-fn tests(line: &str, envs: &[(&str, &str)]) -> bool {
-    let mut child = match command(line, &[], envs).stdout(Stdio::piped()).spawn() {
-        Ok(child) => child,
-        Err(error) => return succeeded(line, Err(error)),
-    };
-    let lines = heard(child.stdout.take());
-    let (mut failures, mut is_failure) = (Vec::new(), false);
-    loop {
-        let said = match lines.recv_timeout(SILENCE) {
-            Ok(said) => said,
-            // What was killed may have left somebody behind who keeps the stream open.
-            Err(RecvTimeoutError::Timeout) if matches!(child.try_wait(), Ok(Some(_))) => break,
-            Err(RecvTimeoutError::Timeout) => {
-                failures.push(format!("[{}] nothing was heard for {SILENCE:?}, so it was killed", so_far()));
-                kill_children(child.id());
-                continue;
-            }
-            Err(RecvTimeoutError::Disconnected) => break,
-        };
-        println!("{said}");
-        is_failure = said.starts_with("---- ") || (is_failure && said != "failures:");
-        if is_failure || said.ends_with("has been running for over 60 seconds") {
-            failures.push(said);
-        }
-    }
-    let is_well = succeeded(line, child.wait());
-    if !is_well {
-        println!("\nwhat failed in `{line}`, and what took long:\n{}", failures.join("\n"));
-    }
-    is_well
-}
-
-/// The lines of a stream as they come, on a channel, so that one can also wait for them to stay away.
-fn heard(stream: Option<impl Read + Send + 'static>) -> mpsc::Receiver<String> {
-    let (teller, lines) = mpsc::channel();
-    let all = stream.into_iter().flat_map(|stream| BufReader::new(stream).split(b'\n')).map_while(Result::ok);
-    thread::spawn(move || all.into_iter().try_for_each(|said| teller.send(String::from_utf8_lossy(&said).into_owned())));
-    lines
-}
-
-/// Kills what a process has started: of cargo, the tests that are running. It then goes on with the next ones.
-fn kill_children(process: u32) {
-    let children = fs::read_to_string(format!("/proc/{process}/task/{process}/children")).unwrap_or_default();
-    for child in children.split_whitespace() {
-        let _ = Command::new("kill").args(["-KILL", child]).status();
-    }
+/// Runs one job alone, which says what it has to say at once.
+fn is_done(job: &Job) -> bool {
+    let envs: Vec<(&str, &str)> = job.envs.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    cargo_with(&job.program.display().to_string(), &job.args, &envs)
 }
 
 /// A command line in the workspace root, which is told.

@@ -1,0 +1,130 @@
+//! A command that is run beside others: what it says is kept, and told as one when it has ended.
+
+use std::io::{self, Read};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long a command may take that waits for nobody: several times what the longest takes on a busy machine. What is stuck
+/// is to be told in one line, and not by a run that never ends.
+const PATIENCE: Duration = Duration::from_secs(1_200);
+
+/// A command, and how it is called in a log.
+#[derive(Clone, Debug)]
+pub struct Job {
+    pub label: String,
+    pub program: PathBuf,
+    pub args: Vec<String>,
+    pub directory: PathBuf,
+    pub envs: Vec<(&'static str, String)>,
+}
+
+/// What came of a job.
+pub struct Ended {
+    pub is_well: bool,
+    pub took: Duration,
+    /// What it has said, and why it ended if that was not its own doing.
+    pub said: String,
+}
+
+impl Job {
+    /// One line of a shell without any quoting.
+    pub fn line(line: &str) -> Job {
+        let mut words = line.split_whitespace();
+        Job {
+            label: line.to_owned(),
+            program: words.next().expect("a command line starts with its program").into(),
+            args: words.map(str::to_owned).collect(),
+            directory: concat!(env!("CARGO_MANIFEST_DIR"), "/..").into(),
+            envs: Vec::new(),
+        }
+    }
+
+    pub fn env(mut self, name: &'static str, value: &str) -> Job {
+        self.label = format!("{name}={value:?} {}", self.label);
+        self.envs.push((name, value.to_owned()));
+        self
+    }
+
+    /// The same for when nothing else wants the processor.
+    pub fn in_leisure(self) -> Job {
+        let args = ["-n".to_owned(), "19".to_owned(), self.program.display().to_string()];
+        Job { program: "nice".into(), args: args.into_iter().chain(self.args).collect(), ..self }
+    }
+
+    pub fn run(&self) -> Ended {
+        let begun = Instant::now();
+        let (is_well, said) = match self.spawn() {
+            Ok((child, pipe)) => see_to_its_end(child, pipe),
+            Err(error) => (false, format!("cannot run `{}`: {error}\n", self.program.display())),
+        };
+        Ended { is_well, took: begun.elapsed(), said }
+    }
+
+    /// Starts it with one pipe for all that it says, so that this stays in its order.
+    fn spawn(&self) -> io::Result<(Child, io::PipeReader)> {
+        let (reader, writer) = io::pipe()?;
+        let child = Command::new(&self.program)
+            .args(&self.args)
+            .envs(self.envs.iter().map(|(name, value)| (name, value)))
+            .current_dir(&self.directory)
+            .stdin(Stdio::null())
+            .stdout(writer.try_clone()?)
+            .stderr(writer)
+            .spawn()?;
+        Ok((child, reader))
+    }
+}
+
+fn see_to_its_end(mut child: Child, pipe: io::PipeReader) -> (bool, String) {
+    let (until, heard) = (Instant::now() + PATIENCE, hear(pipe));
+    let (mut said, mut is_stuck) = (Vec::new(), false);
+    loop {
+        match heard.recv_timeout(Duration::from_secs(1)) {
+            Ok(piece) => said.extend(piece),
+            Err(RecvTimeoutError::Disconnected) => break,
+            // Whoever it left behind may hold the pipe open.
+            Err(RecvTimeoutError::Timeout) if matches!(child.try_wait(), Ok(Some(_))) => break,
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        if Instant::now() > until && !is_stuck {
+            is_stuck = true;
+            // Not much can be done if that fails.
+            _ = child.kill();
+        }
+    }
+    let mut said = String::from_utf8_lossy(&said).into_owned();
+    if is_stuck {
+        said.push_str(&format!("\nit was killed, because it had not ended after {PATIENCE:?}\n"));
+    }
+    let status = child.wait();
+    if let Some(how) = how_it_ended(&status) {
+        said.push_str(&how);
+    }
+    (!is_stuck && status.is_ok_and(|status| status.success()), said)
+}
+
+/// What there is to say of an end, if there is something.
+fn how_it_ended(status: &io::Result<ExitStatus>) -> Option<String> {
+    match status {
+        Ok(status) if status.success() => None,
+        Ok(status) => Some(format!("it ended with {status}\n")),
+        Err(error) => Some(format!("nobody knows how it ended: {error}\n")),
+    }
+}
+
+/// What comes through a pipe, on a channel: so one can also wait for it with an eye on the clock.
+fn hear(mut pipe: io::PipeReader) -> mpsc::Receiver<Vec<u8>> {
+    let (teller, heard) = mpsc::channel();
+    thread::spawn(move || {
+        let mut piece = [0; 1 << 14];
+        while let Ok(length @ 1..) = pipe.read(&mut piece) {
+            if teller.send(piece[..length].to_vec()).is_err() {
+                return;
+            }
+        }
+    });
+    heard
+}
