@@ -84,7 +84,7 @@ fn lives(tasks: usize, history: Millis) -> Duration {
 }
 
 fn request(command: Command) -> Request<()> {
-    Request { command, reply: (), read_at: Timestamp::ZERO }
+    Request { by: None, command, reply: (), read_at: Timestamp::ZERO }
 }
 
 struct Center {

@@ -24,6 +24,8 @@ pub enum Message {
         round: u32,
         /// What to do.
         command: Command,
+        /// Under which name somebody asks for it.
+        by: Option<Name>,
     },
     /// This shard was released to you: claim it with this fence.
     Handed {
@@ -67,6 +69,8 @@ pub enum Message {
         /// What is wanted.
         inquiry: Inquiry,
     },
+    /// I have heard that you are leaving, and ask nothing more on this link.
+    Farewell,
 
     /// What came of a request.
     Answered {
@@ -113,6 +117,8 @@ pub enum Message {
         /// What there is to say; nothing if it was not understood.
         account: Option<Account>,
     },
+    /// I am about to hang up: ask nothing more of me, and say that you do not.
+    Leaving,
 }
 
 /// What a consumer wants that is lent to another node: it has waited at its own, and does not wait there.

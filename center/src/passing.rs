@@ -7,8 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use foldhash::fast::FixedState;
-use punctual_core::Command;
 use punctual_core::store::{Incarnation, ShardId};
+use punctual_core::{Command, Name};
 
 use crate::error::{Error, Outcome};
 use crate::message::Message;
@@ -31,6 +31,8 @@ pub struct Passing<C> {
     /// Those that were asked, by their ids.
     asked: HashMap<u64, Asked<C>, FixedState>,
     linked: BTreeSet<Incarnation>,
+    /// Those who have said that they leave: whoever they still let in is not to rely on it.
+    leaving: BTreeSet<Incarnation>,
     count: usize,
     bytes: usize,
 }
@@ -54,6 +56,7 @@ struct Line<C> {
 #[derive(Debug)]
 struct Passed<C> {
     command: Command,
+    by: Option<Name>,
     caller: C,
     /// Which one it was to arrive.
     arrival: u64,
@@ -75,8 +78,8 @@ pub enum Order<C> {
     Ask(Incarnation, Message),
     /// Tell a caller what came of its request.
     Answer(C, Outcome),
-    /// The shard has come here: carry it out.
-    Here(ShardId, Command, C),
+    /// The shard has come here: carry it out, for whoever asked under this name.
+    Here(ShardId, Command, Option<Name>, C),
 }
 
 impl<C> Default for Passing<C> {
@@ -87,6 +90,7 @@ impl<C> Default for Passing<C> {
             lines: BTreeMap::new(),
             asked: HashMap::default(),
             linked: BTreeSet::new(),
+            leaving: BTreeSet::new(),
             count: 0,
             bytes: 0,
         }
@@ -128,7 +132,7 @@ impl<C> Line<C> {
 
 impl<C> Passing<C> {
     /// Passes a request on, after all that already wait for the same shard.
-    pub fn pass(&mut self, shard: ShardId, command: Command, caller: C, now: u64) -> Vec<Order<C>> {
+    pub fn pass(&mut self, shard: ShardId, command: Command, by: Option<Name>, caller: C, now: u64) -> Vec<Order<C>> {
         let bytes = command.bytes();
         if self.count >= MOST || self.bytes + bytes > MOST_BYTES.max(bytes) {
             return vec![Order::Answer(caller, Err(Error::Overloaded))];
@@ -136,7 +140,7 @@ impl<C> Passing<C> {
         self.count += 1;
         self.bytes += bytes;
         self.arrived += 1;
-        let passed = Passed { command, caller, arrival: self.arrived, until: now + PATIENCE };
+        let passed = Passed { command, by, caller, arrival: self.arrived, until: now + PATIENCE };
         self.lines.entry(shard).or_default().waiting.push_back(passed);
         self.go_on(shard)
     }
@@ -174,6 +178,9 @@ impl<C> Passing<C> {
 
     /// There is a link to a node.
     pub fn linked(&mut self, to: &Incarnation) -> Vec<Order<C>> {
+        if self.leaving.contains(to) {
+            return Vec::new();
+        }
         self.linked.insert(to.clone());
         let shards: Vec<ShardId> =
             self.lines.iter().filter(|(_, line)| line.at.as_ref() == Some(to)).map(|(shard, _)| *shard).collect();
@@ -197,6 +204,18 @@ impl<C> Passing<C> {
         // Their shards may be elsewhere by now, and others may have waited for them.
         orders.extend(shards.into_iter().flat_map(|shard| self.go_on(shard)));
         orders
+    }
+
+    /// A node is about to hang up. What was asked of it is still answered; from now on nothing more is.
+    pub fn leaving(&mut self, who: &Incarnation) {
+        self.linked.remove(who);
+        self.leaving.insert(who.clone());
+    }
+
+    /// These are there. Who has left does not come back: it would be somebody else of that name.
+    pub fn are_there<'a>(&mut self, all: impl Iterator<Item = &'a Incarnation>) {
+        let all: BTreeSet<&Incarnation> = all.collect();
+        self.leaving.retain(|who| all.contains(who));
     }
 
     /// Requests that never left wait again.
@@ -300,7 +319,7 @@ impl<C> Passing<C> {
             let here = |passed: Passed<C>| {
                 self.count -= 1;
                 self.bytes -= passed.command.bytes();
-                Order::Here(shard, passed.command, passed.caller)
+                Order::Here(shard, passed.command, passed.by, passed.caller)
             };
             return ready.into_iter().map(here).collect();
         }
@@ -309,11 +328,11 @@ impl<C> Passing<C> {
             return Vec::new();
         };
         let ask = |passed: Passed<C>| {
-            let (id, command) = (self.next_id, passed.command.clone());
+            let (id, command, by) = (self.next_id, passed.command.clone(), passed.by.clone());
             self.next_id += 1;
             line.asked.insert(passed.arrival, id);
             self.asked.insert(id, Asked { shard, of: at.clone(), round: line.round, passed });
-            Order::Ask(at.clone(), Message::Ask { id, shard, round: line.round, command })
+            Order::Ask(at.clone(), Message::Ask { id, shard, round: line.round, command, by })
         };
         ready.into_iter().map(ask).collect()
     }
@@ -377,7 +396,7 @@ mod tests {
     #[test]
     fn a_request_goes_to_who_has_its_shard_and_the_answer_to_its_caller() {
         let mut passing = to_b();
-        assert_eq!(asks(passing.pass(SHARD, cancel("1"), 'x', 0)), [("b".into(), 0, 0, "1".into())]);
+        assert_eq!(asks(passing.pass(SHARD, cancel("1"), None, 'x', 0)), [("b".into(), 0, 0, "1".into())]);
         let answered = passing.answered(0, cancelled());
         assert!(matches!(answered[..], [Order::Answer('x', Ok(Answer::Cancelled(_)))]));
         assert!(passing.is_empty() && passing.answered(0, cancelled()).is_empty(), "an answer is told once");
@@ -386,7 +405,7 @@ mod tests {
     #[test]
     fn an_answer_to_something_else_leaves_in_doubt_what_was_done() {
         let mut passing = to_b();
-        passing.pass(SHARD, cancel("1"), 'x', 0);
+        passing.pass(SHARD, cancel("1"), None, 'x', 0);
         let answered = errors(passing.answered(0, Ok(Answer::Acknowledged)));
         assert_eq!((answered[0].0, answered[0].1.code()), ('x', "outcome-unknown"));
     }
@@ -395,7 +414,7 @@ mod tests {
     fn what_has_no_place_waits_in_its_order_and_is_given_up_after_a_while() {
         let mut passing = Passing::default();
         for (time, caller) in [(0, 'x'), (10, 'y')] {
-            assert!(passing.pass(SHARD, cancel("1"), caller, time).is_empty());
+            assert!(passing.pass(SHARD, cancel("1"), None, caller, time).is_empty());
         }
         let over = errors(passing.expire(PATIENCE));
         assert_eq!(over, [('x', Error::nothing_done("no node has shard 3 for now"))]);
@@ -407,21 +426,21 @@ mod tests {
     #[test]
     fn what_comes_too_late_for_a_shard_that_has_come_here_is_carried_out_here() {
         let mut passing = to_b();
-        assert_eq!(asks(passing.pass(SHARD, cancel("1"), 'x', 0)).len(), 1);
+        assert_eq!(asks(passing.pass(SHARD, cancel("1"), None, 'x', 0)).len(), 1);
         assert!(passing.came_here(SHARD).is_empty());
-        assert!(matches!(passing.not_here(0)[..], [Order::Here(SHARD, _, 'x')]), "who denied it has given it to us");
-        assert!(matches!(passing.pass(SHARD, cancel("2"), 'y', 0)[..], [Order::Here(SHARD, _, 'y')]));
-        assert!(passing.moved(SHARD, None).is_empty() && passing.pass(SHARD, cancel("3"), 'z', 0).is_empty());
+        assert!(matches!(passing.not_here(0)[..], [Order::Here(SHARD, _, _, 'x')]), "who denied it has given it to us");
+        assert!(matches!(passing.pass(SHARD, cancel("2"), None, 'y', 0)[..], [Order::Here(SHARD, _, _, 'y')]));
+        assert!(passing.moved(SHARD, None).is_empty() && passing.pass(SHARD, cancel("3"), None, 'z', 0).is_empty());
     }
 
     #[test]
     fn what_was_denied_is_asked_elsewhere_before_what_came_later() {
         let mut passing = to_b();
         for (id, time) in [("1", 0), ("2", 0), ("3", 7)] {
-            assert_eq!(asks(passing.pass(SHARD, cancel(id), 'x', time)).len(), 1);
+            assert_eq!(asks(passing.pass(SHARD, cancel(id), None, 'x', time)).len(), 1);
         }
         assert!(passing.not_here(0).is_empty());
-        assert!(passing.pass(SHARD, cancel("4"), 'x', 7).is_empty(), "it waits behind the others");
+        assert!(passing.pass(SHARD, cancel("4"), None, 'x', 7).is_empty(), "it waits behind the others");
         assert!(passing.not_here(1).is_empty() && passing.not_here(2).is_empty());
         assert!(passing.linked(&node("c")).is_empty());
         let again = asks(passing.moved(SHARD, Some(&node("c"))));
@@ -432,8 +451,8 @@ mod tests {
     #[test]
     fn whoever_denied_is_asked_again_in_another_round() {
         let mut passing = to_b();
-        passing.pass(SHARD, cancel("1"), 'x', 0);
-        passing.pass(SHARD, cancel("2"), 'x', 0);
+        passing.pass(SHARD, cancel("1"), None, 'x', 0);
+        passing.pass(SHARD, cancel("2"), None, 'x', 0);
         assert!(passing.not_here(0).is_empty());
         assert_eq!(asks(passing.try_again()), [("b".into(), 2, 1, "1".into())]);
         // What was on its way in the round before is denied as well, and comes after the other one.
@@ -444,8 +463,8 @@ mod tests {
     #[test]
     fn a_link_that_breaks_leaves_in_doubt_what_had_left() {
         let mut passing = to_b();
-        passing.pass(SHARD, cancel("1"), 'x', 0);
-        passing.pass(SHARD, cancel("2"), 'y', 0);
+        passing.pass(SHARD, cancel("1"), None, 'x', 0);
+        passing.pass(SHARD, cancel("2"), None, 'y', 0);
         let lost = errors(passing.unlinked(&node("b"), &[1]));
         assert_eq!(lost.len(), 1);
         assert!(lost[0].0 == 'x' && lost[0].1.code() == "outcome-unknown", "{lost:?}");
@@ -454,12 +473,31 @@ mod tests {
     }
 
     #[test]
+    fn nothing_more_is_asked_of_who_is_leaving_and_what_was_is_answered() {
+        let mut passing = to_b();
+        passing.linked(&node("c"));
+        passing.pass(SHARD, cancel("1"), None, 'x', 0);
+        passing.leaving(&node("b"));
+        assert!(passing.pass(SHARD, cancel("2"), None, 'y', 0).is_empty(), "it waits for the shard to be elsewhere");
+        assert!(passing.not_here(0).is_empty());
+        assert_eq!(asks(passing.moved(SHARD, Some(&node("c")))).len(), 2);
+        assert!(passing.unlinked(&node("b"), &[]).is_empty(), "nobody is left in doubt");
+        assert!(passing.linked(&node("b")).is_empty() && passing.moved(SHARD, Some(&node("b"))).is_empty());
+        assert!(
+            passing.pass(SHARD, cancel("3"), None, 'z', 0).is_empty(),
+            "it is leaving, however often it lets somebody in"
+        );
+        passing.are_there([node("c")].iter());
+        assert!(passing.leaving.is_empty(), "who has left is forgotten");
+    }
+
+    #[test]
     fn what_waits_for_a_shard_that_comes_here_is_done_here() {
         let mut passing = Passing::default();
-        passing.pass(SHARD, cancel("1"), 'x', 0);
-        passing.pass(SHARD, cancel("2"), 'y', 0);
+        passing.pass(SHARD, cancel("1"), None, 'x', 0);
+        passing.pass(SHARD, cancel("2"), None, 'y', 0);
         let here = passing.came_here(SHARD);
-        assert!(matches!(&here[..], [Order::Here(SHARD, _, 'x'), Order::Here(SHARD, _, 'y')]), "{here:?}");
+        assert!(matches!(&here[..], [Order::Here(SHARD, _, _, 'x'), Order::Here(SHARD, _, _, 'y')]), "{here:?}");
         assert!(passing.is_empty() && passing.expire(u64::MAX).is_empty());
     }
 
@@ -467,7 +505,7 @@ mod tests {
     fn what_was_asked_later_about_a_task_waits_for_what_is_astray() {
         let mut passing = to_b();
         for id in ["1", "1", "2"] {
-            passing.pass(SHARD, cancel(id), 'x', 0);
+            passing.pass(SHARD, cancel(id), None, 'x', 0);
         }
         assert!(passing.not_here(0).is_empty());
         assert_eq!(asks(passing.try_again()), [("b".into(), 3, 1, "1".into())]);
@@ -482,7 +520,7 @@ mod tests {
     fn what_never_left_goes_to_who_has_its_shard_by_now() {
         let mut passing = to_b();
         passing.linked(&node("c"));
-        passing.pass(SHARD, cancel("1"), 'x', 0);
+        passing.pass(SHARD, cancel("1"), None, 'x', 0);
         assert!(passing.moved(SHARD, Some(&node("c"))).is_empty(), "it may be on its way");
         assert_eq!(asks(passing.unlinked(&node("b"), &[0])), [("c".into(), 1, 0, "1".into())]);
     }
@@ -491,10 +529,10 @@ mod tests {
     fn no_more_are_taken_than_there_is_room_for() {
         let mut passing = to_b();
         for _ in 0..MOST {
-            passing.pass(SHARD, cancel("1"), 'x', 0);
+            passing.pass(SHARD, cancel("1"), None, 'x', 0);
         }
-        assert_eq!(errors(passing.pass(SHARD, cancel("1"), 'y', 0)), [('y', Error::Overloaded)]);
+        assert_eq!(errors(passing.pass(SHARD, cancel("1"), None, 'y', 0)), [('y', Error::Overloaded)]);
         assert!(!passing.answered(0, cancelled()).is_empty());
-        assert_eq!(asks(passing.pass(SHARD, cancel("1"), 'y', 0)).len(), 1);
+        assert_eq!(asks(passing.pass(SHARD, cancel("1"), None, 'y', 0)).len(), 1);
     }
 }

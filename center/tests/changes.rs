@@ -83,7 +83,7 @@ impl World {
     /// One step of a shard, with a command or to go on with what it has begun.
     fn step(&mut self, shard: u16, command: Option<Command>) -> Option<Reply> {
         self.replies += 1;
-        let request = |command| Request { command, reply: self.replies, read_at: Still.now() };
+        let request = |command| Request { by: None, command, reply: self.replies, read_at: Still.now() };
         let requests = command.into_iter().map(request).collect();
         let stepping = &mut self.shards[usize::from(shard)];
         let output = stepping.step(Still.now(), requests, &self.store, &mut self.board).unwrap();

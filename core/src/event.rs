@@ -22,6 +22,8 @@ pub struct Event {
     pub queue: Option<Name>,
     /// The task's key.
     pub key: Option<Name>,
+    /// Under which name somebody asked for it; nobody is named if it happened because its time had come.
+    pub by: Option<Name>,
     /// What happened.
     pub what: What,
 }

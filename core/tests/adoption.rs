@@ -1,9 +1,6 @@
 //! Changes of settings that all shards make: each once, in the order of their numbers, whoever sends them again.
-#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
 
-mod center;
-
-use center::{Center, name, task};
+use crate::center::{Center, name, task};
 use punctual_core::{
     Adjustment, Adopt, Answer, Command, Millis, QueueSettings, Refused, Reply, Subject, TopicSettings,
 };

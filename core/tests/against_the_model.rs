@@ -4,11 +4,8 @@
 //! many cases each test draws, and then they are new ones each time. A failure prints its seed and the
 //! least acts that lead to it; the seed is kept in `against_the_model.regressions` and tried first from then on.
 
-mod model;
-mod pair;
-
-use pair::Pair;
-use pair::plan::{Act, Plan, Room, plan};
+use crate::pair::Pair;
+use crate::pair::plan::{Act, Plan, Room, plan};
 use proptest::prelude::*;
 use proptest::test_runner::{FileFailurePersistence, RngSeed};
 

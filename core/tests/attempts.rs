@@ -1,9 +1,6 @@
 //! Facts about attempts: what is remembered of them, how long a lease may last, and how an operator ends one.
-#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
 
-mod center;
-
-use center::{Center, SHARD, at, name, task};
+use crate::center::{Center, SHARD, at, name, task};
 use punctual_core::store::{Bodies, Key, Look};
 use punctual_core::view::{self, DeliveryView};
 use punctual_core::{

@@ -1,9 +1,6 @@
 //! Facts about topics that feed other queues than their own, or several.
-#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
 
-mod center;
-
-use center::{Center, SHARD, at, name, task};
+use crate::center::{Center, SHARD, at, name, task};
 use punctual_core::{
     Answer, Back, Binding, Command, Ending, Form, Millis, Pattern, Reason, Reschedule, Ruling, Schedule, Selected,
     ShardConfig, Shift, Standing, Task, TopicSettings, view,

@@ -1,10 +1,6 @@
 //! A clock that was wrong for a while: once it is right again, everything keeps the right time.
 
-#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
-
-mod center;
-
-use center::{Center, SHARD, at, task};
+use crate::center::{Center, SHARD, at, task};
 use punctual_core::store::{Look, TallyKind};
 use punctual_core::{
     Answer, Command, Matching, Millis, QueueSettings, Rate, Scope, ShardConfig, Standing, Sweep, SweepAction, Swept,

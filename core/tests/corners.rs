@@ -1,11 +1,8 @@
 //! Facts that stand where two things meet: what random acts against the model have brought to light,
 //! each told as a story of its own.
-#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
 
-mod center;
-
+use crate::center::{Center, SHARD, at, name, task};
 use bytes::Bytes;
-use center::{Center, SHARD, at, name, task};
 use punctual_core::store::{Batch, Store};
 use punctual_core::view::{self, DeliveryView};
 use punctual_core::{
@@ -80,8 +77,10 @@ fn delivery(center: &Center, queue: &str) -> Option<DeliveryView> {
 
 /// Carries out commands in one step, whose batch is left to the caller.
 fn one_step(center: &mut Center, commands: Vec<Command>) -> (u64, Option<Batch>, Vec<Reply>) {
-    let requests =
-        commands.into_iter().map(|command| Request { command, reply: u64::MAX, read_at: center.now() }).collect();
+    let requests = commands
+        .into_iter()
+        .map(|command| Request { by: None, command, reply: u64::MAX, read_at: center.now() })
+        .collect();
     let output = center.shard.step(center.now(), requests, &*center.store, &mut center.board).unwrap();
     (output.step, output.batch, output.answers.into_iter().map(|(_, reply)| reply).collect())
 }

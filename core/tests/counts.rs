@@ -1,9 +1,6 @@
 //! Facts about counts: what is on its way out counts, and what is wrong in the store is put right.
-#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
 
-mod center;
-
-use center::{Center, SHARD, name, task};
+use crate::center::{Center, SHARD, name, task};
 use punctual_core::store::{Look, Tally, TallyKind};
 use punctual_core::{Answer, Command, Millis, Overflow, QueueSettings, Refused, ShardConfig};
 

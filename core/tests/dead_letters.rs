@@ -1,9 +1,6 @@
 //! Facts about dead letters and history: kept, listed, replayed, purged, sent on.
-#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
 
-mod center;
-
-use center::{Center, SHARD, at, name, task};
+use crate::center::{Center, SHARD, at, name, task};
 use punctual_core::store::{Bodies, Key, Position};
 use punctual_core::view::{self, Kept, Listing, Wanted};
 use punctual_core::{

@@ -1,9 +1,6 @@
 //! Facts about deletions: they take effect at once, happen once, go on after a crash, and concern nobody else.
-#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
 
-mod center;
-
-use center::{Center, at, name, task};
+use crate::center::{Center, at, name, task};
 use punctual_core::{
     Answer, Back, Backoff, Binding, Command, Matching, Millis, QueueSettings, Reason, Refused, Retry, Ruling, Schedule,
     ScheduleOutcome, Scope, Selected, Shift, Standing, Sweep, SweepAction, Swept, Task, TimeRange, TopicSettings,

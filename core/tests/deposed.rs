@@ -1,10 +1,7 @@
 //! An owner that has lost its shard without knowing it: whatever it is asked, it is told by the store, and believes nothing
 //! of what the new owner wrote.
-#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
 
-mod center;
-
-use center::{Center, SHARD, name, task};
+use crate::center::{Center, SHARD, name, task};
 use punctual_core::store::{Bodies, Key, Look, Refusal, Store, StoreError};
 use punctual_core::{
     Chosen, Command, Lease, Matching, Millis, QueueSettings, Request, Reschedule, RowId, Schedule, Scope, Selected,
@@ -23,7 +20,7 @@ enum End {
 /// Lets an owner take steps until one of them fails.
 fn end_of(old: &mut Center, command: Option<Command>) -> End {
     let mut requests: Vec<Request<u64>> =
-        command.map(|command| Request { command, reply: 1, read_at: old.now() }).into_iter().collect();
+        command.map(|command| Request { by: None, command, reply: 1, read_at: old.now() }).into_iter().collect();
     for _ in 0..1_000 {
         match commit_step(old, std::mem::take(&mut requests)) {
             Ok(()) => {}
@@ -125,7 +122,7 @@ fn a_step_that_could_not_read_is_called_off_with_what_was_asked_in_it_alone() {
     old.schedule(seventh(DAY));
     let matching = Matching::Key { key: name("customer"), topic: None };
     let sweep = Sweep { matching, within: Scope::ALL, action: SweepAction::Cancel, dry_run: false };
-    let ask = |reply, command| vec![Request { command, reply, read_at: old.now() }];
+    let ask = |reply, command| vec![Request { by: None, command, reply, read_at: old.now() }];
     let (sweep, cancel) = (ask(1, Command::Sweep(Box::new(sweep))), ask(2, commands(seventh_row(&old)).swap_remove(0)));
     commit_step(&mut old, sweep).unwrap();
     let new = old.depose();

@@ -1,10 +1,6 @@
 //! Lengths of time count from when their request was read, rounded up: nothing is over sooner than it was asked for.
 
-#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
-
-mod center;
-
-use center::{Center, SHARD, at, name, task};
+use crate::center::{Center, SHARD, at, name, task};
 use punctual_core::{
     Answer, Back, Backoff, Command, Delivery, Lease, Matching, Millis, Output, QueueSettings, Reply, Request,
     Reschedule, Retry, Ruling, Schedule, ScheduleOutcome, Scope, ShardConfig, Shift, Standing, Sweep, SweepAction,
@@ -13,7 +9,7 @@ use punctual_core::{
 
 /// What a command that was read at this time is answered, in a step at the center's time.
 fn ask_read_at(center: &mut Center, command: Command, read_at: Timestamp) -> Reply {
-    step(center, vec![Request { command, reply: u64::MAX, read_at }], center.now())
+    step(center, vec![Request { by: None, command, reply: u64::MAX, read_at }], center.now())
 }
 
 fn step(center: &mut Center, requests: Vec<Request<u64>>, hand_over_at: Timestamp) -> Reply {
@@ -104,7 +100,7 @@ fn a_sweep_gives_all_tasks_the_delay_that_was_asked_for_however_long_it_takes() 
         action: SweepAction::Shift(Shift::In(Millis(20))),
         dry_run: false,
     };
-    let request = Request { command: Command::Sweep(Box::new(sweep)), reply: u64::MAX, read_at: at(1) };
+    let request = Request { by: None, command: Command::Sweep(Box::new(sweep)), reply: u64::MAX, read_at: at(1) };
     _ = step(&mut center, vec![request], at(0));
     for _ in 0..5 {
         center.pass(1);
@@ -134,7 +130,12 @@ fn a_lease_counts_from_the_hand_over() {
         }
         other => panic!("{other:?}"),
     };
-    let extend = Request { command: Command::Extend { lease, by: Some(Millis(200)) }, reply: u64::MAX, read_at: at(6) };
+    let extend = Request {
+        by: None,
+        command: Command::Extend { lease, by: Some(Millis(200)) },
+        reply: u64::MAX,
+        read_at: at(6),
+    };
     assert_eq!(step(&mut center, vec![extend], at(50)), Ok(Answer::Extended(at(250))));
 }
 
@@ -230,7 +231,7 @@ fn who_extends_a_lease_that_was_handed_over_late_gets_what_it_asked_for() {
     let mut center = Center::new();
     let (output, delivery) = hand_over(&mut center, "1");
     let extend = Command::Extend { lease: delivery.lease.clone(), by: Some(Millis(5_000)) };
-    let later = vec![Request { command: extend, reply: 7, read_at: at(0) }];
+    let later = vec![Request { by: None, command: extend, reply: 7, read_at: at(0) }];
     let later = step_without_commit(&mut center, later, at(0));
     center.shard.handed_over(output.step, Millis(300));
     commit(&mut center, output).unwrap();
@@ -247,7 +248,7 @@ fn what_comes_after_the_deletion_of_its_queue_stays_though_it_was_due_before() {
     let new = Schedule { task: task("new", 10), id: name("new"), id_is_new: false };
     let commands = [Command::DeleteQueue { name: name("t"), force: true }, Command::Schedule(Box::new(new))];
     // It was read long before the step in which both are carried out.
-    let requests = commands.map(|command| Request { command, reply: u64::MAX, read_at: at(30) }).into();
+    let requests = commands.map(|command| Request { by: None, command, reply: u64::MAX, read_at: at(30) }).into();
     let now = center.now();
     let _: Reply = step(&mut center, requests, now);
     center.settle();

@@ -1,12 +1,10 @@
 //! Facts about events: what is told of the life of a task, in which order, and of what nothing is told.
-#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
 
-mod center;
-
-use center::{Center, at, name, task};
+use crate::center::{Center, at, name, task};
+use crate::sweeping::{begin, sweep};
 use punctual_core::{
-    Back, Backoff, Binding, Command, Forward, Lease, Matching, Millis, Overflow, Pattern, QueueSettings, Reason,
-    Reschedule, Retry, Scope, Selected, Shift, Sweep, SweepAction, Task, TimeRange, TopicSettings, What,
+    Among, Back, Backoff, Binding, Command, Forward, Lease, Matching, Millis, Overflow, Pattern, QueueSettings, Reason,
+    Reschedule, Retry, Scope, Select, Selected, Shift, Sweep, SweepAction, Task, TimeRange, TopicSettings, What,
 };
 
 /// What was told since it was last asked for.
@@ -250,4 +248,49 @@ fn what_was_ready_fires_again_after_a_restart() {
     center.events.clear();
     center.restart();
     assert_eq!(told(&mut center), [What::Fired]);
+}
+
+/// Who asked for what was told since it was last asked for.
+fn askers(center: &mut Center) -> Vec<(&'static str, Option<String>)> {
+    let events = std::mem::take(&mut center.events).into_iter();
+    events.map(|event| (event.what.as_str(), event.by.map(|by| by.to_string()))).collect()
+}
+
+#[test]
+fn events_tell_who_asked_and_nobody_where_only_time_has_passed() {
+    let mut center = Center::new();
+    let amy = Some("amy".to_owned());
+    center.schedule(task("a", 100));
+    center.by = Some(name("amy"));
+    center.schedule(task("b", 100));
+    center.cancel("b");
+    center.pass(100);
+    let expected = [("scheduled", None), ("scheduled", amy.clone()), ("cancelled", amy.clone()), ("fired", None)];
+    assert_eq!(askers(&mut center), expected);
+    let lease = center.take_one().lease;
+    center.acknowledge(&lease).unwrap();
+    assert_eq!(askers(&mut center), [("leased", None), ("done", amy)]);
+}
+
+#[test]
+fn events_of_a_sweep_tell_who_began_it_also_after_a_crash() {
+    const TASKS: usize = 3_000;
+    let mut center = Center::new();
+    for number in 0..TASKS {
+        center.schedule(task(&number.to_string(), 1_000));
+    }
+    center.events.clear();
+    let (among, topic, time) = (Among::Live, Some(name("t")), TimeRange::ALL);
+    let select = Select { among, topic, key: None, queue: None, time, ids: None };
+    center.by = Some(name("amy"));
+    center.begin(begin(1, sweep(select, SweepAction::Cancel)));
+    center.by = None;
+    center.step_once();
+    let mut told = askers(&mut center);
+    assert!(!told.is_empty() && told.len() < TASKS, "it is under way, and has told {}", told.len());
+    center.restart();
+    center.pass(1);
+    told.extend(askers(&mut center));
+    assert_eq!(told.len(), TASKS);
+    assert!(told.iter().all(|told| *told == ("cancelled", Some("amy".to_owned()))));
 }

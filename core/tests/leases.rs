@@ -1,9 +1,6 @@
 //! Facts about leases: holding, losing, giving back, trying again, giving up.
-#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
 
-mod center;
-
-use center::{Center, at, name, task};
+use crate::center::{Center, at, name, task};
 use punctual_core::{
     Answer, Back, Backoff, Command, Ending, Millis, Past, QueueSettings, Reason, Refused, Retry, ShardConfig, Standing,
     Task,
@@ -123,7 +120,7 @@ fn out_of_attempts_it_is_a_dead_letter_with_reason_attempts_and_time() {
     center.take_one();
     center.pass(30_000);
     assert_eq!(center.standing("a"), Some(Standing::Dead { reason: Reason::OutOfAttempts, at: at(30_010) }));
-    let view = punctual_core::view::get(&*center.store, center::SHARD, &name("t"), &name("a"), center.now());
+    let view = punctual_core::view::get(&*center.store, crate::center::SHARD, &name("t"), &name("a"), center.now());
     let delivery = view.unwrap().unwrap().delivery;
     assert_eq!((delivery.attempts, delivery.failures, delivery.queue), (2, 2, Some(name("t"))));
     assert_eq!(center.queue_counts("t"), (0, 0, 1));

@@ -1,9 +1,6 @@
 //! Facts about scheduling, firing, cancelling and rescheduling.
-#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
 
-mod center;
-
-use center::{Center, SHARD, START, at, name, task};
+use crate::center::{Center, SHARD, START, at, name, task};
 use punctual_core::{
     Ahead, Answer, Binding, Command, Ending, Form, Millis, Name, Reason, Refused, Reschedule, Ruling, ScheduleOutcome,
     Scope, Selected, Shift, Standing, Task, Timestamp, TopicSettings, Unit, view,

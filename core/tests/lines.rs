@@ -1,9 +1,6 @@
 //! Facts about what stands in a queue, and who holds what of it.
-#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
 
-mod center;
-
-use center::{Center, at, name, task};
+use crate::center::{Center, at, name, task};
 use punctual_core::Timestamp;
 use punctual_core::store::Position;
 use punctual_core::{

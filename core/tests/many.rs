@@ -1,11 +1,8 @@
 //! Facts about many topics and queues, and about floods: what concerns one costs by what it has itself.
-#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
-
-mod center;
 
 use std::time::Duration;
 
-use center::{Center, name, task};
+use crate::center::{Center, name, task};
 use punctual_core::store::{Bodies, Position};
 use punctual_core::view::{self, Listing, Wanted};
 use punctual_core::{
@@ -169,7 +166,7 @@ fn pages_of_topics_go_on_after_a_name() {
         center.schedule(in_topic(topic, "1", 0));
     }
     let mut look = |name: Option<&str>, limit| {
-        let chosen = Chosen::After { name: name.map(center::name), limit };
+        let chosen = Chosen::After { name: name.map(crate::center::name), limit };
         match center.ask(Command::Topics(chosen)) {
             Ok(Answer::Topics(topics)) => topics.iter().map(|topic| topic.counts.name.to_string()).collect::<Vec<_>>(),
             other => panic!("{other:?}"),

@@ -1,11 +1,8 @@
 //! What a shard notes when it is opened for the first time, and holds whoever opens it again to.
-#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
-
-mod center;
 
 use std::sync::Arc;
 
-use center::{Center, SHARD, at, claim, task};
+use crate::center::{Center, SHARD, at, claim, task};
 use punctual_core::store::{Refusal, StoreError, Tenure};
 use punctual_core::view::noted_shards;
 use punctual_core::{Clock, OpenError, Shard, ShardConfig, Timestamp};

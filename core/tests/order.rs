@@ -1,9 +1,6 @@
 //! Facts about what comes first: in one queue, among several, and how it is looked at.
-#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
 
-mod center;
-
-use center::{Center, at, name, task};
+use crate::center::{Center, at, name, task};
 use punctual_core::store::Position;
 use punctual_core::{Answer, Chosen, Command, First, Order, QueueSettings, ShardConfig, Task, Timestamp};
 

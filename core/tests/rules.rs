@@ -1,9 +1,6 @@
 //! Facts about what is refused because it cannot be meant, and about what takes the place of what is over.
-#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
 
-mod center;
-
-use center::{Center, at, name, task};
+use crate::center::{Center, at, name, task};
 use punctual_core::{
     Answer, Backoff, Binding, Choice, Command, Ending, Matching, Millis, QueueSettings, Refused, Reply, Reserve, Retry,
     RowId, ScheduleOutcome, Scope, ShardConfig, Standing, Sweep, SweepAction, Swept, Take, Task, TimeRange, Timestamp,

@@ -1,9 +1,6 @@
 //! Facts about topics, queues and keys: settings, pauses, rates, deletion, and bounds on memory.
-#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
 
-mod center;
-
-use center::{Center, at, name, task};
+use crate::center::{Center, at, name, task};
 use punctual_core::store::{Claim, Fence, Incarnation, ShardId, Store};
 use punctual_core::{
     Answer, Command, Matching, Millis, QueueSettings, Rate, Refused, Request, Scope, Shard, ShardConfig, Shift,
@@ -74,7 +71,7 @@ fn a_queue_that_comes_to_be_in_another_shard_keeps_its_rate() {
     };
     let mut shard: Shard<u64> = Shard::open(other, tenure, center.config.clone(), center.now(), &*store).unwrap();
     let command = Command::PutTopic { name: name("t"), settings: Box::new(TopicSettings::default()) };
-    let request = Request { command, reply: 0, read_at: center.now() };
+    let request = Request { by: None, command, reply: 0, read_at: center.now() };
     shard.step(center.now(), vec![request], &*store, &mut center.board).unwrap();
     assert_eq!(center.take(9).len(), 1);
     assert!(center.take(9).is_empty(), "the burst is one");

@@ -1,15 +1,11 @@
 //! Facts about sweeps that go on by themselves: what they match, what they change, and how that is taken back.
-#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
 
-mod center;
-mod sweeping;
-
-use center::{Center, at, name, task};
+use crate::center::{Center, at, name, task};
+use crate::sweeping::{LIVE, Sweeping, begin, counts, dead, herd, of_t, sweep, undo};
 use punctual_core::{
     Among, Answer, Binding, Command, Millis, Overflow, Preview, QueueSettings, Reason, Ruling, Scope, Select,
     ShardConfig, Shift, Standing, Sweep, SweepAction, Swept, Task, TimeRange, TopicSettings,
 };
-use sweeping::{LIVE, Sweeping, begin, counts, dead, herd, of_t, sweep, undo};
 
 #[test]
 fn a_preview_says_what_comes_of_the_sweep_and_shows_some_of_it() {

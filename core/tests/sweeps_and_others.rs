@@ -1,17 +1,13 @@
 //! Facts about sweeps that somebody gets in the way of: another sweep, a person, a consumer, a crash.
-#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
 
-mod center;
-mod sweeping;
-
-use center::{Center, at, name, task};
+use crate::center::{Center, at, name, task};
+use crate::sweeping::{Sweeping, begin, counts, herd, of_t, sweep, undo};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use punctual_core::{
     Among, Answer, Back, Binding, Command, Delivery, Millis, QueueSettings, Reschedule, Ruling, Shift, Standing,
     SweepAction, TopicSettings,
 };
-use sweeping::{Sweeping, begin, counts, herd, of_t, sweep, undo};
 
 fn move_by(number: u64, millis: i64) -> Command {
     begin(number, sweep(of_t(Among::Live), SweepAction::Shift(Shift::By(millis))))

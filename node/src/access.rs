@@ -8,9 +8,9 @@
 
 use std::fmt;
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-use punctual_core::Scope;
+use punctual_core::{Name, Scope};
 use serde::{Deserialize, Serialize};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 use tokio::sync::watch;
@@ -97,6 +97,8 @@ pub fn hash_secret(secret: &str) -> [u8; 32] {
 struct Known {
     token: Token,
     scope: Scope,
+    /// Its name, as events tell it.
+    by: Option<Name>,
 }
 
 /// All tokens that are let in; `None`: everybody may do everything.
@@ -135,7 +137,10 @@ impl Access {
     /// From now on, the same as if it had been made with these tokens. A request that is being carried out goes on;
     /// what lasts longer watches [`until_withdrawn`](Access::until_withdrawn).
     pub fn replace(&self, tokens: Vec<Token>) {
-        let known = |token: Token| Arc::new(Known { scope: Scope::of(token.topics.iter().cloned()), token });
+        let known = |token: Token| {
+            let (scope, by) = (Scope::of(token.topics.iter().cloned()), Name::read_back(&token.name).ok());
+            Arc::new(Known { token, scope, by })
+        };
         self.tokens.send_replace(Some(tokens.into_iter().map(known).collect()));
     }
 
@@ -206,6 +211,12 @@ impl Grant {
     /// Who it is, for the logs.
     pub fn name(&self) -> &str {
         self.known.as_ref().map_or(LOOPBACK, |known| &known.token.name)
+    }
+
+    /// The same, for events.
+    pub fn by(&self) -> Option<&Name> {
+        static LOOPBACK_NAME: LazyLock<Option<Name>> = LazyLock::new(|| Name::read_back(LOOPBACK).ok());
+        self.known.as_ref().map_or(LOOPBACK_NAME.as_ref(), |known| known.by.as_ref())
     }
 
     /// What it is good for, as the token says.

@@ -79,6 +79,7 @@ mod numbers;
 mod outgoing;
 mod ownership;
 mod pace;
+mod parting;
 mod passing;
 mod peers;
 mod places;

@@ -145,6 +145,7 @@ impl Drop for Node {
         let shared = self.handle.shared();
         if shared.peers.has_links() && shared.poisoned().is_none() {
             shared.hand_all_over();
+            shared.take_leave();
         }
         shared.close_board(&Error::Stopping, || Ok(Answer::Reserved(Vec::new())));
         shared.inboxes.iter().for_each(Inbox::stop);

@@ -37,7 +37,8 @@ impl Ownership {
 }
 
 impl Shared {
-    /// Does what follows from a roll: calls in the shards that are to be claimed, and hands one over. Says which one.
+    /// Does what follows from a roll: calls in the shards that are to be claimed, and hands one over, unless something else is
+    /// being done with it. Says which one.
     pub fn follow(&self, roll: &Roll) -> Option<ShardId> {
         let running: BTreeSet<ShardId> =
             self.shards().filter(|(_, inbox)| inbox.is_here()).map(|(shard, _)| shard).collect();
@@ -54,7 +55,8 @@ impl Shared {
             }
         }
         let (shard, to) = hand_over?;
-        self.inbox(shard).hand_over(to).then_some(shard)
+        self.inbox(shard).hand_over(to);
+        Some(shard)
     }
 
     /// Reads what operators have said, if it has changed.
@@ -94,11 +96,26 @@ impl Shared {
         let until = Instant::now() + PATIENCE;
         while Instant::now() < until {
             let Ok(roll) = self.hear() else { return };
-            let Some(shard) = self.follow(&roll) else { return };
-            while self.inbox(shard).is_here() && Instant::now() < until {
-                thread::sleep(LOOK);
+            match self.follow(&roll) {
+                Some(shard) => self.wait_for_leaving(shard, until),
+                // One that was given to this node before all had heard that it leaves shows on the next roll.
+                None if !self.has_any(&roll) && self.shards().any(|(_, inbox)| inbox.is_here()) => thread::sleep(LOOK),
+                // All are gone, or nobody is there to take them.
+                None => return,
             }
         }
+    }
+
+    /// Waits until a shard has left, or for so long that it may not have begun to.
+    fn wait_for_leaving(&self, shard: ShardId, until: Instant) {
+        let until = until.min(Instant::now() + PATIENCE / 20);
+        while self.inbox(shard).is_here() && Instant::now() < until {
+            thread::sleep(LOOK);
+        }
+    }
+
+    fn has_any(&self, roll: &Roll) -> bool {
+        roll.shards.iter().any(|held| held.by.as_ref() == Some(&self.who))
     }
 
     /// Beats, and learns from the roll, if the beat counts.

@@ -24,21 +24,21 @@ impl Shared {
     /// Passes requests on that have come for a shard that is not here.
     pub fn pass_on(&self, shard: ShardId, requests: Vec<Request<Caller>>) {
         let (mut own, mut foreign) = (Vec::new(), Vec::new());
-        for Request { command, reply, .. } in requests {
+        for Request { command, by, reply, .. } in requests {
             match reply {
                 Caller::Foreign(caller) => foreign.push(caller),
-                caller => own.push((command, caller)),
+                caller => own.push((command, by, caller)),
             }
         }
         // What came from another node is not passed on once more: that node asks again where the shard is.
         self.deny(shard, foreign);
         if !self.peers.has_links() {
             let why = format!("{shard} is with another server, and this one has no way to it");
-            return own.into_iter().for_each(|(_, caller)| self.answer(caller, Err(Error::nothing_done(&*why))));
+            return own.into_iter().for_each(|(.., caller)| self.answer(caller, Err(Error::nothing_done(&*why))));
         }
         let now = self.clock.steady_micros();
         self.pass(|exchange| {
-            let pass = |(command, caller)| exchange.passing.pass(shard, command, caller, now);
+            let pass = |(command, by, caller)| exchange.passing.pass(shard, command, by, caller, now);
             own.into_iter().flat_map(pass).collect()
         });
     }
@@ -89,8 +89,8 @@ impl Shared {
         for order in orders {
             match order {
                 Order::Answer(caller, outcome) => self.answer(caller, outcome),
-                Order::Here(shard, command, caller) => {
-                    here.entry(shard).or_default().push(self.request(command, caller));
+                Order::Here(shard, command, by, caller) => {
+                    here.entry(shard).or_default().push(self.request(command, by, caller));
                 }
                 Order::Ask(..) => unreachable!("what is asked has left"),
             }

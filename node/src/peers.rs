@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 
 use punctual_center::{Card, Ears, Greeting, LinkId, Links, Message, Order, Passing, Peer, Unsent, Why};
 use punctual_core::store::{Fence, Incarnation, Present, Roll, ShardId};
-use punctual_core::{Command, Request};
+use punctual_core::{Command, Name, Request};
 
 use crate::caller::Caller;
 use crate::error::{Error, Outcome};
@@ -19,6 +19,8 @@ pub(crate) struct Peers {
     state: Mutex<Exchange>,
     /// Rung when something waits, and at the end.
     pub bell: Condvar,
+    /// Rung when another node asks nothing more.
+    pub parted: Condvar,
 }
 
 #[derive(Default)]
@@ -26,12 +28,23 @@ pub(crate) struct Exchange {
     pub passing: Passing<Caller>,
     pub inquiries: Inquiries,
     /// The links that this node has dialled.
-    dialled: BTreeMap<LinkId, Incarnation>,
-    /// For the links that others have dialled: by shard, the first round that was not told that the shard is not here.
-    joined: BTreeMap<LinkId, BTreeMap<ShardId, u32>>,
+    pub dialled: BTreeMap<LinkId, Incarnation>,
+    /// The links that others have dialled.
+    pub joined: BTreeMap<LinkId, Joined>,
     /// Who is there, as the links were told last.
     kept: Vec<Peer>,
+    /// All who dial are told that this node is leaving.
+    pub is_leaving: bool,
     pub is_closed: bool,
+}
+
+/// A link that another node has dialled.
+#[derive(Default)]
+pub(crate) struct Joined {
+    /// By shard, the first round that was not told that the shard is not here.
+    open: BTreeMap<ShardId, u32>,
+    /// Nothing more is asked on it.
+    pub has_parted: bool,
 }
 
 /// A caller at another node.
@@ -67,7 +80,7 @@ impl Drop for Foreign {
 
 impl Peers {
     pub fn new(links: Option<Arc<dyn Links>>) -> Peers {
-        Peers { links, state: Mutex::default(), bell: Condvar::new() }
+        Peers { links, state: Mutex::default(), bell: Condvar::new(), parted: Condvar::new() }
     }
 
     pub fn lock(&self) -> MutexGuard<'_, Exchange> {
@@ -146,14 +159,14 @@ impl Exchange {
 
     /// Notes that a caller is told that the shard is not here, and so are all of its round.
     pub fn deny(&mut self, caller: &Foreign) {
-        if let Some(open) = self.joined.get_mut(&caller.on) {
-            let first = open.entry(caller.shard).or_default();
+        if let Some(joined) = self.joined.get_mut(&caller.on) {
+            let first = joined.open.entry(caller.shard).or_default();
             *first = (*first).max(caller.round + 1);
         }
     }
 
     fn is_denied(&self, caller: &Foreign) -> bool {
-        let first = self.joined.get(&caller.on).and_then(|open| open.get(&caller.shard));
+        let first = self.joined.get(&caller.on).and_then(|joined| joined.open.get(&caller.shard));
         first.is_some_and(|first| caller.round < *first)
     }
 }
@@ -175,6 +188,7 @@ impl Shared {
         let mut exchange = self.peers.lock();
         if exchange.kept != peers {
             exchange.kept.clone_from(&peers);
+            exchange.passing.are_there(peers.iter().map(|peer| &peer.who));
             drop(exchange);
             links.keep(&peers);
         }
@@ -214,6 +228,7 @@ impl Shared {
             Message::Happened(_) | Message::Missed(_) => self.saw(message),
             Message::Accounted { id, account } => self.peers.lock().inquiries.told(on, id, account),
             Message::Stocked { .. } | Message::Served { .. } => self.told_of_lending(on, message),
+            Message::Leaving => self.say_farewell(on),
             _ => {}
         }
     }
@@ -221,12 +236,13 @@ impl Shared {
     /// What another node asks of this one. Requests for one shard that came together are brought to it together.
     fn asked(self: &Arc<Shared>, on: LinkId, messages: Vec<Message>) {
         let mut asks: BTreeMap<ShardId, Vec<Request<Caller>>> = BTreeMap::new();
+        let mut has_parted = false;
         for message in messages {
             match message {
-                Message::Ask { id, shard, round, command } => {
+                Message::Ask { id, shard, round, command, by } => {
                     let Some(links) = self.peers.links.clone() else { continue };
                     let caller = Foreign { links, on, id, shard, round, is_answered: false };
-                    if let Some(request) = self.take_in(caller, command) {
+                    if let Some(request) = self.take_in(caller, command, by) {
                         asks.entry(shard).or_default().push(request);
                     }
                 }
@@ -236,6 +252,7 @@ impl Shared {
                     self.peers.reply(on, Message::Accounted { id, account });
                 }
                 Message::Handed { shard, fence } => self.handed_to_me(shard, fence),
+                Message::Farewell => has_parted = true,
                 Message::Want { .. } | Message::Unwant { .. } | Message::Lend { .. } | Message::Recall { .. } => {
                     self.asked_to_borrow(on, message);
                 }
@@ -252,15 +269,19 @@ impl Shared {
                 _ = self.bring_all(shard, requests, is_bounded);
             }
         }
+        // What came with this word, and before it, is with its shard or denied by now.
+        if has_parted {
+            self.parted(on);
+        }
     }
 
     /// A request of another node, unless its round was told already that the shard is not here.
-    fn take_in(&self, caller: Foreign, command: Command) -> Option<Request<Caller>> {
+    fn take_in(&self, caller: Foreign, command: Command, by: Option<Name>) -> Option<Request<Caller>> {
         if caller.shard.0 >= self.config.shards || self.peers.lock().is_denied(&caller) {
             self.deny(caller.shard, vec![caller]);
             return None;
         }
-        Some(self.request(command, Caller::Foreign(caller)))
+        Some(self.request(command, by, Caller::Foreign(caller)))
     }
 }
 
@@ -309,7 +330,15 @@ impl Ears for Hearing {
     }
 
     fn joined(&self, on: LinkId, _: &Greeting) {
-        self.with(|shared| _ = shared.peers.lock().joined.insert(on, BTreeMap::new()));
+        self.with(|shared| {
+            let mut exchange = shared.peers.lock();
+            exchange.joined.insert(on, Joined::default());
+            let is_leaving = exchange.is_leaving;
+            drop(exchange);
+            if is_leaving {
+                shared.peers.reply(on, Message::Leaving);
+            }
+        });
     }
 
     fn asked(&self, on: LinkId, messages: Vec<Message>) {
@@ -319,6 +348,7 @@ impl Ears for Hearing {
     fn left(&self, on: LinkId) {
         self.with(|shared| {
             shared.peers.lock().joined.remove(&on);
+            shared.peers.parted.notify_all();
             shared.lend(|lending, board, _| lending.left(on, board));
             shared.watch_for(on, false);
         });

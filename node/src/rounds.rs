@@ -199,6 +199,7 @@ mod tests {
             number: 1,
             queue: None,
             key: None,
+            by: None,
             what: What::Done,
         };
         News::Events(vec![event; events].into())

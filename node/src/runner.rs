@@ -16,6 +16,7 @@ use crate::beats::taken_name;
 use crate::caller::Caller;
 use crate::claims::held_by_another;
 use crate::config::NodeConfig;
+use crate::error::Error;
 use crate::inbox::{Inbox, Purpose, Turn};
 use crate::shared::Shared;
 use crate::sync::Instant;
@@ -136,7 +137,10 @@ impl Runner<'_> {
     /// Waits until the shard is called here, and gets it; `None` if the node stops before.
     fn come(&mut self) -> Option<Shard<Caller>> {
         loop {
-            let fence = self.inbox.stay_away()?;
+            let Some(fence) = self.inbox.stay_away() else {
+                self.turn_away();
+                return None;
+            };
             let claimed_at = Instant::now();
             match self.claim_with(fence, claimed_at) {
                 Ok(shard) => return Some(shard),
@@ -148,6 +152,19 @@ impl Runner<'_> {
                 }
             }
         }
+    }
+
+    /// Tells those who waited for a shard that does not come any more that nothing was done: others may ask where it is.
+    fn turn_away(&self) {
+        let (mut own, mut foreign) = (Vec::new(), Vec::new());
+        for request in self.inbox.left_behind() {
+            match request.reply {
+                Caller::Foreign(caller) => foreign.push(caller),
+                caller => own.push(caller),
+            }
+        }
+        self.shared.deny(self.id, foreign);
+        own.into_iter().for_each(|caller| self.shared.answer(caller, Err(Error::Stopping)));
     }
 
     /// Tells everybody that the shard is gone, and gets it back; `None` if the node stops before, or another one has it.

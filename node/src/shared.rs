@@ -225,8 +225,8 @@ impl Shared {
     }
 
     /// A request that has been read just now.
-    pub fn request(&self, command: Command, reply: Caller) -> Request<Caller> {
-        Request { command, reply, read_at: self.clock.ceiling() }
+    pub fn request(&self, command: Command, by: Option<Name>, reply: Caller) -> Request<Caller> {
+        Request { command, by, reply, read_at: self.clock.ceiling() }
     }
 
     /// Brings a request to its shard, wherever that is.
@@ -253,7 +253,7 @@ impl Shared {
 
     /// Tells a shard what the node itself has to tell.
     pub fn tell(&self, shard: ShardId, command: Command, caller: Caller) {
-        if let Some(errand) = self.inbox(shard).tell(self.request(command, caller)) {
+        if let Some(errand) = self.inbox(shard).tell(self.request(command, None, caller)) {
             self.pass_on(shard, vec![errand]);
         }
     }

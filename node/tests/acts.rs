@@ -1,16 +1,12 @@
 //! Who did what, and why a task is where it is: told by every node, also by one that starts later.
 
-#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
-
-mod stage;
-
 use std::time::Duration;
 
+use crate::stage::nodes::Nodes;
+use crate::stage::{Stage, config, eventually, finish, name, next, task, wait_for};
 use punctual_core::course::{Happening, Prospect};
 use punctual_core::{Back, Millis, PauseNote, QueueSettings, Rate, Timestamp, TopicSettings};
 use punctual_node::{Act, Cause, Handle, Situation};
-use stage::nodes::Nodes;
-use stage::{Stage, config, eventually, finish, name, next, task, wait_for};
 
 fn note(by: &str, since: Timestamp, reason: Option<&str>) -> Option<PauseNote> {
     Some(PauseNote { by: by.into(), since, reason: reason.map(Into::into) })

@@ -1,15 +1,11 @@
 //! Changes of settings and deletions: one after the other, to their end, whoever leaves or asks again.
 
-#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
-
-mod stage;
-
 use std::task::{Context, Waker};
 use std::time::Duration;
 
+use crate::stage::{Stage, name, task};
 use punctual_core::{Millis, QueueSettings, Refused, TopicSettings};
 use punctual_node::{Error, Handle};
-use stage::{Stage, name, task};
 
 /// Schedules so many tasks of a topic for later.
 async fn fill(handle: &Handle, topic: &str, count: usize) {

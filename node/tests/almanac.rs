@@ -1,9 +1,5 @@
 //! A node on the almanac: what a person sees of restarts, of a full disk and of a broken one.
 
-#![allow(clippy::unwrap_used, reason = "all of this is a test")]
-
-mod stage;
-
 use std::io;
 use std::sync::Arc;
 
@@ -12,7 +8,7 @@ use punctual_core::{Millis, Ruling};
 use punctual_node::{Error, Handle, Node, SystemClock};
 use punctual_simulated_disk::{Call, Fault, SimulatedDisk};
 
-use stage::{config, eventually, finish, is_created, name, next, task};
+use crate::stage::{config, eventually, finish, is_created, name, next, task};
 
 /// Small, so that runs are written all the time.
 fn small() -> Config {

@@ -1,15 +1,12 @@
 //! Facts about answers that are under way: how many bytes of them there may be.
-#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
-
-mod stage;
 
 use std::time::Duration;
 
+use crate::stage::{PATIENCE, Stage, config, eventually, name, task, wait_for};
 use punctual_core::store::Bodies;
 use punctual_core::view::{Listing, PAGE_BYTES};
 use punctual_core::{Form, Reserve, Task, TimeRange};
 use punctual_node::{Error, NodeConfig};
-use stage::{PATIENCE, Stage, config, eventually, name, task, wait_for};
 
 fn long(id: &str) -> Task {
     Task { body: vec![b'x'; 100_000].into(), ..task("long", id) }

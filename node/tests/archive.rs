@@ -1,18 +1,14 @@
 //! Finished tasks go to the archive before they are removed.
 
-#![allow(clippy::unwrap_used, reason = "all of this is a test")]
-
-mod stage;
-
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use crate::stage::{Stage, config, eventually, finish, name, next, task};
 use punctual_core::store::Bodies;
 use punctual_core::view::{Kept, Listing, TaskView};
 use punctual_core::{Ending, Form, Millis, Selected, Standing, Task, TopicSettings};
 use punctual_node::{Archive, Handle, Node, NodeConfig};
-use stage::{Stage, config, eventually, finish, name, next, task};
 
 /// Keeps what it gets in memory, and does as it is told.
 #[derive(Default)]

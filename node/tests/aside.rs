@@ -1,18 +1,14 @@
 //! Shards that are set aside: what is done then meets a shard that is whole in the store, and nobody loses anything.
 
-#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
-
-mod stage;
-
 use std::collections::BTreeSet;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use crate::stage::{Stage, config, finish, is_dry, name, next, task};
 use punctual_core::store::{Bodies, Key, Look, ShardId};
 use punctual_core::{Millis, Task};
 use punctual_node::{Error, Handle, NodeConfig, shard_of};
-use stage::{Stage, config, finish, is_dry, name, next, task};
 
 /// An id whose task is in this shard.
 fn id_in(shard: u16, shards: u16) -> String {

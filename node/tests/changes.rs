@@ -1,13 +1,12 @@
 //! Changes of settings through several nodes: in one order, whole or not at all, whoever dies meanwhile.
 
-#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
-
-mod stage;
-
 use std::sync::Arc;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
+use crate::stage::reach::Reach;
+use crate::stage::wires::{Network, Shared};
+use crate::stage::{Gate, config, eventually, name, task, wait_for};
 use punctual_center::Changes;
 use punctual_core::shard::StoredSettings;
 use punctual_core::store::{ShardId, Store};
@@ -15,9 +14,6 @@ use punctual_core::view::settings_of;
 use punctual_core::{Adjustment, Certainty, Millis, Name, QueueSettings, Refused, Subject, TopicSettings};
 use punctual_memory::MemoryStore;
 use punctual_node::{Card, Error, Handle, Node, NodeConfig, SystemClock};
-use stage::reach::Reach;
-use stage::wires::{Network, Shared};
-use stage::{Gate, config, eventually, name, task, wait_for};
 
 const SHARDS: u16 = 4;
 

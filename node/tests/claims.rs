@@ -1,13 +1,13 @@
 //! A node that loses its claims, or cannot keep them: what callers hear, and who has what meanwhile.
 
-#![allow(clippy::unwrap_used, reason = "all of this is a test")]
-
-mod stage;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use crate::stage::{
+    Gate, MovedClock, PATIENCE, Stage, config, eventually, finish, is_created, is_dry, name, next, schedule_until_back,
+    take, task, wait_for,
+};
 use punctual_core::store::{
     Batch, Beat, Claim, Entry, Fence, Found, Incarnation, Outdated, Refusal, Roll, ShardId, Store, StoreError, Tenure,
     Want,
@@ -15,10 +15,6 @@ use punctual_core::store::{
 use punctual_core::{Certainty, Millis, Reserve, TopicSettings};
 use punctual_memory::{Fate, MemoryStore};
 use punctual_node::{Error, Node, NodeConfig, StartError, SystemClock};
-use stage::{
-    Gate, MovedClock, PATIENCE, Stage, config, eventually, finish, is_created, is_dry, name, next, schedule_until_back,
-    take, task, wait_for,
-};
 
 #[tokio::test]
 async fn a_shard_that_was_fenced_off_is_claimed_again() {

@@ -1,16 +1,12 @@
 //! Consumers that wait: who comes first, who gives up, who disappears.
 
-#![allow(clippy::unwrap_used, reason = "all of this is a test")]
-
-mod stage;
-
 use std::time::Duration;
 
+use crate::stage::{Gate, PATIENCE, Stage, config, eventually, is_dry, name, next, task, wait_for};
 use punctual_core::store::Table;
 use punctual_core::{Millis, QueueSettings, Rate, Refused};
 use punctual_memory::{Fate, MemoryStore};
 use punctual_node::{Error, Handle, Node, shard_of};
-use stage::{Gate, PATIENCE, Stage, config, eventually, is_dry, name, next, task, wait_for};
 
 #[tokio::test]
 async fn the_longest_waiting_is_served_first_whichever_shard_has_something() {

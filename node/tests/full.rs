@@ -1,16 +1,12 @@
 //! A store without room for more: what is refused, and what goes on.
 
-#![allow(clippy::unwrap_used, reason = "all of this is a test")]
-
-mod stage;
-
+use crate::stage::{Stage, eventually, finish, is_created, name, next, task};
 use punctual_core::store::Hardship;
 use punctual_core::{
     Back, Binding, Choice, Form, Millis, QueueSettings, Reschedule, Reserve, Ruling, Selected, Shift, TimeRange,
     TopicSettings,
 };
 use punctual_node::{Error, Handle};
-use stage::{Stage, eventually, finish, is_created, name, next, task};
 
 const WHY: &str = "the disk is full: free space; acknowledging and cancelling still work";
 

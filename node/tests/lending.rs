@@ -1,15 +1,11 @@
 //! Consumers that wait on one node, and deliveries that are on another.
 
-#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
-
-mod stage;
-
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
+use crate::stage::nodes::Nodes;
+use crate::stage::{PATIENCE, finish, next, wait_for};
 use punctual_core::Reserve;
-use stage::nodes::Nodes;
-use stage::{PATIENCE, finish, next, wait_for};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_fires_on_one_node_reaches_who_waits_on_another_at_once() {

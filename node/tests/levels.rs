@@ -1,17 +1,13 @@
 //! Nodes of several versions on one store: what is written is what all of them can read.
 
-#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
-
-mod stage;
-
 use std::sync::Arc;
 
+use crate::stage::wires::{Network, Shared};
+use crate::stage::{MovedClock, config, eventually, name};
 use punctual_core::Millis;
 use punctual_core::store::Store;
 use punctual_memory::MemoryStore;
 use punctual_node::{Card, Node, NodeConfig, StartError};
-use stage::wires::{Network, Shared};
-use stage::{MovedClock, config, eventually, name};
 
 /// Starts a node that knows levels up to this one.
 fn start(

@@ -1,17 +1,13 @@
 //! The life of tasks on a node, from scheduling to history.
 
-#![allow(clippy::unwrap_used, reason = "all of this is a test")]
-
-mod stage;
-
 use std::time::Duration;
 
+use crate::stage::{Stage, eventually, finish, is_created, is_dry, name, next, task, wait_for};
 use punctual_core::{
     Answer, Back, Command, Ending, Millis, Refused, Reschedule, Ruling, ScheduleOutcome, Selected, Shift, Standing,
     Task, TimeRange,
 };
 use punctual_node::Error;
-use stage::{Stage, eventually, finish, is_created, is_dry, name, next, task, wait_for};
 
 #[tokio::test]
 async fn a_task_lives_from_schedule_to_history() {

@@ -1,13 +1,9 @@
 //! What stands in a queue, and who holds what of it, over several shards and nodes.
 
-#![allow(clippy::unwrap_used, reason = "all of this is a test")]
-
-mod stage;
-
+use crate::stage::nodes::Nodes;
+use crate::stage::{Stage, eventually, finish, name, next, task};
 use punctual_core::{Name, Scope, Stage as Far};
 use punctual_node::{Handle, LinePage};
-use stage::nodes::Nodes;
-use stage::{Stage, eventually, finish, name, next, task};
 
 /// All ids of a line, page by page.
 async fn ids(handle: &Handle, queue: &str, stage: Far, limit: usize) -> Vec<Name> {

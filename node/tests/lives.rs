@@ -1,17 +1,13 @@
 //! Lives of a node on a shared store: who bears a name, who waits for whom, and a store that went back.
 
-#![allow(clippy::unwrap_used, reason = "all of this is a test")]
-
-mod stage;
-
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::stage::{Stage, config, eventually, is_created, name, next, schedule_until_back, task};
 use punctual_core::Millis;
 use punctual_core::store::{Beat, Incarnation, Store};
 use punctual_memory::MemoryStore;
 use punctual_node::{Error, Node, NodeConfig, StartError, SystemClock};
-use stage::{Stage, config, eventually, is_created, name, next, schedule_until_back, task};
 
 #[tokio::test]
 async fn a_second_server_of_the_same_name_is_refused_and_does_the_first_no_harm() {

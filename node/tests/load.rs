@@ -1,18 +1,14 @@
 //! Many tasks, shards and consumers at once.
 
-#![allow(clippy::unwrap_used, reason = "all of this is a test")]
-
-mod stage;
-
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::stage::{PATIENCE, Stage, config, eventually, task, wait_for};
 use punctual_core::Millis;
 use punctual_core::store::Terms;
 use punctual_node::NodeConfig;
-use stage::{PATIENCE, Stage, config, eventually, task, wait_for};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn each_of_ten_thousand_tasks_is_acknowledged_exactly_once() {

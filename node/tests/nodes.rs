@@ -1,21 +1,17 @@
 //! Several nodes on one store: who has which shard, and that nothing is lost while shards change hands.
 
-#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
-
-mod stage;
-
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use crate::stage::reach::Reach;
+use crate::stage::wires::{Network, Shared};
+use crate::stage::{PATIENCE, config, eventually, finish, name, next, task, wait_for};
 use punctual_center::Sweeps;
 use punctual_core::store::{ShardId, Store};
 use punctual_core::{Among, Certainty, Matching, Millis, Name, Scope, Select, Sweep, SweepAction, TimeRange};
 use punctual_memory::MemoryStore;
 use punctual_node::{Card, Error, Handle, Node, NodeConfig, StartError, SystemClock, known_shards};
-use stage::reach::Reach;
-use stage::wires::{Network, Shared};
-use stage::{PATIENCE, config, eventually, finish, name, next, task, wait_for};
 use tokio::task::JoinSet;
 
 const SHARDS: u16 = 8;

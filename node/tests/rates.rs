@@ -1,15 +1,11 @@
 //! Rates that several nodes keep together.
 
-#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
-
-mod stage;
-
 use std::time::{Duration, Instant};
 
+use crate::stage::nodes::Nodes;
+use crate::stage::{finish, name, next, task};
 use punctual_core::{QueueSettings, Rate, Refused, TopicSettings};
 use punctual_node::Error;
-use stage::nodes::Nodes;
-use stage::{finish, name, next, task};
 
 /// Few enough that nodes which did not know of each other would give out twice as many.
 const RATE: Rate = Rate { per_second: 20, burst: 2 };

@@ -1,14 +1,10 @@
 //! Single rows by their numbers, and commands of many kinds at once.
 
-#![allow(clippy::unwrap_used, reason = "all of this is a test")]
-
-mod stage;
-
+use crate::stage::{Stage, name, next, task};
 use punctual_core::store::Bodies;
 use punctual_core::view::RowView;
 use punctual_core::{Answer, Back, Command, Ending, Millis, Refused, Standing, Take, Task};
 use punctual_node::{Error, Handle, Number};
-use stage::{Stage, name, next, task};
 
 const HOUR: Millis = Millis::from_hours(1);
 
@@ -36,7 +32,7 @@ async fn a_number_finds_its_task_in_every_state_and_after_a_restart() {
     assert_eq!(handle.number(&held.topic, &held.id, held.number), now);
     assert!(matches!(look(&handle, now).await.unwrap().task.delivery.standing, Standing::Leased { .. }));
 
-    let stage = stage.restart(stage::config(3));
+    let stage = stage.restart(crate::stage::config(3));
     for (id, number) in numbers.iter().enumerate() {
         let found = look(&stage.handle, *number).await.unwrap();
         assert_eq!(found.task.id.as_str(), id.to_string());

@@ -1,11 +1,8 @@
 //! Several shards that look like one.
 
-#![allow(clippy::unwrap_used, reason = "all of this is a test")]
-
-mod stage;
-
 use std::collections::BTreeSet;
 
+use crate::stage::{PATIENCE, Stage, config, eventually, finish, is_dry, name, next, task, wait_for};
 use punctual_core::store::{Bodies, Table};
 use punctual_core::view::{Kept, Listing, LiveState};
 use punctual_core::{
@@ -13,7 +10,6 @@ use punctual_core::{
     Unit,
 };
 use punctual_node::{Error, Handle, shard_of};
-use stage::{PATIENCE, Stage, config, eventually, finish, is_dry, name, next, task, wait_for};
 
 /// All ids of a list, read in small pages, with the cursor passed on as text.
 async fn all_ids(handle: &Handle, listing: &Listing, limit: usize) -> Vec<String> {

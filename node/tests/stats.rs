@@ -1,16 +1,12 @@
 //! What a node tells about its own work.
 
-#![allow(clippy::unwrap_used, reason = "all of this is a test")]
-
-mod stage;
-
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::stage::nodes::Nodes;
+use crate::stage::{Stage, eventually, finish, name, next, task, wait_for};
 use punctual_core::{Back, Millis, Name, Rate, Reason, Refused, Reserve, Scope, Subject, TopicSettings};
 use punctual_node::{AllWork, Distribution, Error, Grain, Handle, Happened};
-use stage::nodes::Nodes;
-use stage::{Stage, eventually, finish, name, next, task, wait_for};
 
 async fn work(handle: &Handle) -> AllWork {
     handle.work(&Scope::ALL, 99, None).await.unwrap()

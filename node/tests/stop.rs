@@ -1,15 +1,11 @@
 //! An orderly stop, and what a new node finds.
 
-#![allow(clippy::unwrap_used, reason = "all of this is a test")]
-
-mod stage;
-
 use std::time::Duration;
 
+use crate::stage::{PATIENCE, Stage, config, eventually, finish, is_dry, name, next, task, wait_for};
 use punctual_core::store::{Beat, Incarnation, Store};
 use punctual_core::{Millis, TopicSettings};
 use punctual_node::{Error, Node, StartError};
-use stage::{PATIENCE, Stage, config, eventually, finish, is_dry, name, next, task, wait_for};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stop_commits_everything_and_a_new_node_sees_it() {

@@ -1,17 +1,13 @@
 //! Sweeps over all shards of all nodes: begun by any of them, seen alike, and finished whoever stays.
 
-#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
-
-mod stage;
-
+use crate::stage::nodes::Nodes;
+use crate::stage::{Stage, config, eventually, name, task, wait_for};
 use punctual_center::Sweeps;
 use punctual_core::store::Store;
 use punctual_core::{
     Among, Matching, Millis, Name, Scope, Select, Shift, Standing, Sweep, SweepAction, Swept, TimeRange,
 };
 use punctual_node::{CannotUndo, Error, Handle, SweepView};
-use stage::nodes::Nodes;
-use stage::{Stage, config, eventually, name, task, wait_for};
 
 const TASKS: u64 = 600;
 

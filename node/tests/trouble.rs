@@ -1,23 +1,19 @@
 //! What callers hear when the store, the clock or another node gets in the way.
 
-#![allow(clippy::unwrap_used, reason = "all of this is a test")]
-
-mod stage;
-
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::stage::{
+    PATIENCE, Stage, config, eventually, finish, is_created, is_dry, name, next, schedule_until_back, take, task,
+    wait_for,
+};
 use punctual_core::store::{Batch, Look, ShardId, Store, Tally, TallyKind, Tenure};
 use punctual_core::{
     Certainty, Ending, Millis, QueueSettings, Rate, Refused, Reserve, Ruling, ScheduleOutcome, Standing, TopicSettings,
 };
 use punctual_memory::{Fate, MemoryStore};
 use punctual_node::{Error, Node, NodeConfig, SystemClock};
-use stage::{
-    PATIENCE, Stage, config, eventually, finish, is_created, is_dry, name, next, schedule_until_back, take, task,
-    wait_for,
-};
 
 #[tokio::test]
 async fn a_full_inbox_is_answered_as_overload() {
@@ -136,7 +132,7 @@ async fn a_store_that_is_cut_off_is_waited_for() {
         assert_eq!(look.unwrap_err().certainty(), Certainty::NothingDone);
     }
     // A shard that is not here has nothing to give, and nobody waits for it to look.
-    let nothing = tokio::time::timeout(stage::PATIENCE / 4, is_dry(&handle, "orders")).await;
+    let nothing = tokio::time::timeout(crate::stage::PATIENCE / 4, is_dry(&handle, "orders")).await;
     assert!(nothing.expect("who does not want to wait does not wait for a lost shard"));
     assert_eq!(handle.ready().unwrap_err().code(), "unavailable");
     store.faults().heal();
@@ -152,7 +148,7 @@ async fn a_poisoned_store_stops_the_node_from_answering() {
     handle.schedule(task("orders", "7")).await.unwrap();
     let waiting = tokio::spawn({
         let handle = handle.clone();
-        async move { handle.reserve(stage::wait_for(&handle, "others", stage::PATIENCE)).await }
+        async move { handle.reserve(crate::stage::wait_for(&handle, "others", crate::stage::PATIENCE)).await }
     });
     eventually("the consumer waits", async || handle.stats().waiting_consumers == 1).await;
     store.faults().poison("the disk did not sync");
@@ -166,7 +162,7 @@ async fn a_poisoned_store_stops_the_node_from_answering() {
     // The store may be well again; what this node has in memory is not.
     assert!(refusal(handle.schedule(task("orders", "9")).await.unwrap_err()));
     assert!(refusal(handle.get(&name("orders"), &name("7")).await.unwrap_err()));
-    assert!(refusal(handle.reserve(stage::wait_for(&handle, "orders", Duration::ZERO)).await.unwrap_err()));
+    assert!(refusal(handle.reserve(crate::stage::wait_for(&handle, "orders", Duration::ZERO)).await.unwrap_err()));
     assert!(refusal(handle.counts().await.unwrap_err()));
     assert!(refusal(handle.ready().unwrap_err()));
     node.stop();
@@ -322,7 +318,7 @@ async fn a_clock_that_is_set_forward_is_noticed() {
     handle.schedule(task("orders", "7").after(Millis::from_hours(20))).await.unwrap();
     let waiting = tokio::spawn({
         let handle = handle.clone();
-        let mut reserve = stage::wait_for(&handle, "orders", Duration::from_secs(90_000));
+        let mut reserve = crate::stage::wait_for(&handle, "orders", Duration::from_secs(90_000));
         reserve.max = 2;
         async move { handle.reserve(reserve).await.unwrap() }
     });

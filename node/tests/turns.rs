@@ -1,9 +1,5 @@
 //! Callers who take a shard's turn themselves.
 
-#![allow(clippy::unwrap_used, reason = "all of this is a test")]
-
-mod stage;
-
 use std::collections::BTreeSet;
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex};
@@ -11,10 +7,10 @@ use std::task::Poll;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::stage::{PATIENCE, Stage, config, eventually, finish, is_created, name, next, task};
 use punctual_core::{Certainty, Millis, Task};
 use punctual_memory::Fate;
 use punctual_node::{Error, NodeConfig, block_on};
-use stage::{PATIENCE, Stage, config, eventually, finish, is_created, name, next, task};
 
 fn stage() -> Stage {
     Stage::with(NodeConfig { callers_step: true, ..config(1) })

@@ -1,15 +1,11 @@
 //! Watching what happens on a node.
 
-#![allow(clippy::unwrap_used, reason = "all of this is a test")]
-
-mod stage;
-
 use std::time::Duration;
 
+use crate::stage::{PATIENCE, Stage, eventually, finish, name, next, schedule_until_back, task};
 use punctual_core::{Millis, What};
 use punctual_memory::Fate;
 use punctual_node::{Watch, Watched};
-use stage::{PATIENCE, Stage, eventually, finish, name, next, schedule_until_back, task};
 
 /// The words of the next events, at least so many.
 async fn words(watch: &mut Watch, count: usize) -> Vec<&'static str> {

@@ -47,7 +47,9 @@ impl World {
             }
         }
         let now = self.nodes[index].now(self.moment);
-        let ask = |unit, slots| vec![Request { command: Command::Forecast { unit, slots }, reply: 0, read_at: now }];
+        let ask = |unit, slots| {
+            vec![Request { by: None, command: Command::Forecast { unit, slots }, reply: 0, read_at: now }]
+        };
         let mut forecast = |unit, slots| match self.last_step(index, shard, ask(unit, slots))?.answers.as_slice() {
             [(_, Ok(Answer::Forecast(slots)))] => Some(slots.clone()),
             _ => None,

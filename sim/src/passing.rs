@@ -27,7 +27,7 @@ impl World {
         self.census.count("requests passed on");
         let now = self.moment * 1_000;
         self.nodes[index].exchange.own.insert(tag);
-        self.pass(index, |exchange| exchange.passing.pass(shard, command, tag, now));
+        self.pass(index, |exchange| exchange.passing.pass(shard, command, None, tag, now));
     }
 
     /// Decides something about what is passed on, and does what follows.
@@ -40,7 +40,7 @@ impl World {
                     self.nodes[index].exchange.own.remove(&tag);
                     self.conclude(index, tag, outcome);
                 }
-                Order::Here(shard, command, tag) => {
+                Order::Here(shard, command, _, tag) => {
                     self.nodes[index].exchange.own.remove(&tag);
                     self.bring(index, shard, command, tag);
                 }
@@ -179,7 +179,7 @@ impl World {
     pub(crate) fn asked(&mut self, index: usize, on: LinkId, frames: Vec<Frame>) {
         for frame in frames {
             match (frame.message, frame.tag) {
-                (Message::Ask { id, shard, round, command }, Some(tag)) => {
+                (Message::Ask { id, shard, round, command, .. }, Some(tag)) => {
                     self.take_in(index, Foreign { on, id, shard, round }, tag, command);
                 }
                 (Message::Handed { shard, fence }, _) => self.handed_to(index, shard, fence),

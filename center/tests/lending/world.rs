@@ -171,7 +171,7 @@ impl World {
 
     fn ask(&mut self, node: usize, command: Command) {
         let read_at = self.now();
-        self.nodes[node].inbox.push(Request { command, reply: Who::Nobody, read_at });
+        self.nodes[node].inbox.push(Request { by: None, command, reply: Who::Nobody, read_at });
     }
 
     /// A consumer comes to a node; says its number.

@@ -26,6 +26,9 @@ pub struct Event {
     /// The task's key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
+    /// Who asked for it: the name of a token, or `loopback` if the server has none. Absent if nobody did, because its time had come.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
     /// `leased`: the consumer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holder: Option<String>,

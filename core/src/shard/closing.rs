@@ -87,7 +87,8 @@ impl<R> Shard<R> {
                 self.directory.reroute_to(name);
             }
         }
-        self.jobs.push(Job::new(Work::delete(what, name.clone()), Vec::new(), self.numbers.next_row(), self.now));
+        let job = Job::new(Work::delete(what, name.clone()), Vec::new(), self.numbers.next_row(), self.now);
+        self.jobs.push(job.by(self.draft.acts_for()));
     }
 
     /// Somebody waits for a deletion that is under way: it is answered when that is over.

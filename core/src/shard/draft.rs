@@ -17,6 +17,8 @@ pub(super) struct Draft<R> {
     forwards: Vec<Forward>,
     rates: Vec<(Name, Option<Rate>)>,
     events: Vec<Event>,
+    /// For whom is done what happens now.
+    by: Option<Name>,
     gone: Vec<Name>,
     gone_queues: Vec<Name>,
     offers: Vec<(Name, Timestamp)>,
@@ -33,6 +35,7 @@ impl<R> Draft<R> {
             forwards: Vec::new(),
             rates: Vec::new(),
             events: Vec::new(),
+            by: None,
             gone: Vec::new(),
             gone_queues: Vec::new(),
             offers: Vec::new(),
@@ -49,6 +52,16 @@ impl<R> Draft<R> {
 
     pub fn answer(&mut self, to: R, reply: Reply) {
         self.answers.push((to, reply));
+    }
+
+    /// What happens from now on is done for whoever asked for it under this name, or because its time has come.
+    pub fn act_for(&mut self, by: Option<Name>) {
+        self.by = by;
+    }
+
+    /// For whom is done what happens now.
+    pub fn acts_for(&self) -> Option<&Name> {
+        self.by.as_ref()
     }
 
     pub fn forward(&mut self, forward: Forward) {
@@ -123,7 +136,8 @@ impl<R> Shard<R> {
             None => row.state.queue.as_ref(),
         };
         let (queue, task, number, key) = (queue.cloned(), row.key().clone(), row.seq(), row.group().cloned());
-        self.draft.events.push(Event { at: self.now, task, number, queue, key, what });
+        let by = self.draft.by.clone();
+        self.draft.events.push(Event { at: self.now, task, number, queue, key, by, what });
     }
 
     /// The counts that turned out to be wrong since the shard was opened.

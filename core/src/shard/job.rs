@@ -25,6 +25,8 @@ pub(super) struct Job<R> {
     pub(super) work: Work,
     /// Who waits for its end; nobody, if it goes on with what a crash cut short.
     pub replies: Vec<R>,
+    /// For whom it is done.
+    pub(super) by: Option<Name>,
     pub(super) course: Course,
     /// Where to go on: a number for tasks of a key, a position else.
     pub(super) cursor: Position,
@@ -90,6 +92,7 @@ impl<R> Job<R> {
         Job {
             work,
             replies,
+            by: None,
             cursor: course.start(),
             course,
             last_seq: next_seq.saturating_sub(1),
@@ -105,6 +108,11 @@ impl<R> Job<R> {
             is_stopped: false,
             samples: None,
         }
+    }
+
+    /// One that somebody has asked for under this name.
+    pub fn by(self, by: Option<&Name>) -> Job<R> {
+        Job { by: by.cloned(), ..self }
     }
 
     /// One that only looks, and shows some of what it sees.
@@ -242,6 +250,7 @@ impl<R> Shard<R> {
             }
         }
         self.catch_up_with_each_other();
+        self.draft.act_for(None);
         self.jobs.extend(fresh);
     }
 
@@ -302,6 +311,7 @@ impl<R> Shard<R> {
     }
 
     fn work_on(&mut self, job: &mut Job<R>, key: &Key) {
+        self.draft.act_for(job.by.clone());
         // What of a task goes with a deletion is not to be moved on by a sweep: the deletion would not find it any more.
         self.clear_up_parts(key);
         let Some(slot) = self.desk.by_key(key) else { return };

@@ -154,6 +154,8 @@ impl Default for ShardConfig {
 pub struct Request<R> {
     /// What to do.
     pub command: Command,
+    /// Under which name somebody asks for it; nobody is named where no names are given. Events tell it.
+    pub by: Option<Name>,
     /// Comes back with the answer.
     pub reply: R,
     /// When it was read, rounded up to whole milliseconds: lengths of time that it names begin here.
@@ -263,7 +265,7 @@ impl<R> Shard<R> {
 
     /// Carries out one request and answers it, unless the answer takes several steps.
     fn handle(&mut self, request: Request<R>) {
-        let Request { command, reply, read_at } = request;
+        let Request { command, reply, read_at, .. } = request;
         // It was read before this step began, whatever a clock said that has been set back since.
         let from = read_at.min(self.now.plus(self.config.clock_width));
         self.clear_up_before(&command);
@@ -303,7 +305,7 @@ impl<R> Shard<R> {
             Command::First { queue } => Ok(Answer::First(self.first_in(&queue))),
             // It is answered when all is counted that it should show.
             Command::Forecast { .. } if self.forecast.is_behind(self.now) => {
-                return self.agenda.requests.push(Request { command, reply, read_at });
+                return self.agenda.requests.push(Request { command, by: None, reply, read_at });
             }
             Command::Forecast { unit, slots } => {
                 let view = |shard: &Shard<R>| shard.forecast.view(shard.now, unit, slots);

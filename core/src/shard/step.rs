@@ -45,9 +45,11 @@ impl<R> Shard<R> {
             self.take_slice(stretch);
         }
         self.draft.expect_answers(agenda.requests.len());
-        for request in agenda.requests.drain(..) {
+        for mut request in agenda.requests.drain(..) {
+            self.draft.act_for(request.by.take());
             self.handle(request);
         }
+        self.draft.act_for(None);
         self.go_on_with_jobs(std::mem::take(&mut agenda.jobs));
         self.directory.forget_pauses(self.now);
     }

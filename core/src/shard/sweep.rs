@@ -43,7 +43,8 @@ impl<R> Shard<R> {
             Matching::Tasks(select) => select.keys(),
             _ => None,
         };
-        let mut job = Job::new(Work::Sweep(sweep), replies, self.numbers.next_row(), self.now);
+        let job = Job::new(Work::Sweep(sweep), replies, self.numbers.next_row(), self.now);
+        let mut job = job.by(self.draft.acts_for());
         job.left = named.unwrap_or_default();
         job
     }

@@ -14,6 +14,7 @@ use super::Shard;
 use super::course::Course;
 use super::job::{Job, Work};
 use crate::answer::{Answer, Refused, Reply, Swept};
+use crate::name::Name;
 use crate::scope::Scope;
 use crate::store::{Key, Position, Row, Table};
 use crate::stored;
@@ -44,6 +45,7 @@ pub(super) struct SweepNote {
     swept: Swept,
     span: Option<(Timestamp, Timestamp)>,
     ended: Option<SweepEnd>,
+    by: Option<Name>,
 }
 
 /// The stored form. It is never changed again: a next version is this one with something behind it.
@@ -60,6 +62,7 @@ struct Note1 {
     swept: Swept,
     span: Option<(Timestamp, Timestamp)>,
     ended: Option<SweepEnd>,
+    by: Option<Name>,
 }
 
 impl SweepNote {
@@ -69,14 +72,14 @@ impl SweepNote {
     }
 
     fn lay(&self) -> Bytes {
-        let SweepNote { matching, within, action, last_seq, started_at, is_beyond, swept, span, ended, .. } =
+        let SweepNote { matching, within, action, last_seq, started_at, is_beyond, swept, span, ended, by, .. } =
             self.clone();
         let within = (!within.is_all()).then(|| within.patterns().to_vec());
         let part = |part: &str| part.to_owned();
         let left = self.left.iter().map(|key| (part(key.topic()), part(key.id()), part(key.queue()))).collect();
         let cursor = (self.cursor.at, self.cursor.seq);
         let note =
-            Note1 { matching, within, action, last_seq, started_at, cursor, is_beyond, left, swept, span, ended };
+            Note1 { matching, within, action, last_seq, started_at, cursor, is_beyond, left, swept, span, ended, by };
         stored::lay(1, &note)
     }
 
@@ -85,19 +88,31 @@ impl SweepNote {
             (1, fields) => stored::read(fields),
             _ => stored::newer("the note of a sweep"),
         };
-        let Note1 { matching, within, action, last_seq, started_at, is_beyond, swept, span, ended, .. } = note;
+        let Note1 { matching, within, action, last_seq, started_at, is_beyond, swept, span, ended, by, .. } = note;
         let within = within.map_or(Scope::ALL, Scope::of);
         let left = note.left.iter().filter_map(|(topic, id, queue)| Key::read_back(topic, id, queue)).collect();
         let cursor = Position { at: note.cursor.0, seq: note.cursor.1 };
-        SweepNote { matching, within, action, last_seq, started_at, cursor, is_beyond, left, swept, span, ended }
+        SweepNote { matching, within, action, last_seq, started_at, cursor, is_beyond, left, swept, span, ended, by }
     }
 
     fn of<R>(job: &Job<R>, sweep: &Sweep, ended: Option<SweepEnd>) -> SweepNote {
         let (matching, within, action) = (sweep.matching.clone(), sweep.within.clone(), sweep.action);
         let Job { last_seq, started_at, cursor, is_beyond, swept, span, .. } = *job;
-        let left = job.left.clone();
-        let mut note =
-            SweepNote { matching, within, action, last_seq, started_at, cursor, is_beyond, left, swept, span, ended };
+        let (left, by) = (job.left.clone(), job.by.clone());
+        let mut note = SweepNote {
+            matching,
+            within,
+            action,
+            last_seq,
+            started_at,
+            cursor,
+            is_beyond,
+            left,
+            swept,
+            span,
+            ended,
+            by,
+        };
         // They are among those that are left, as long as they are.
         if let Matching::Tasks(select) = &mut note.matching
             && let Some(ids) = &mut select.ids
@@ -229,7 +244,7 @@ impl<R> Shard<R> {
             self.lead_to_changed(&mut job);
             job.number = Some(number);
             (job.last_seq, job.cursor, job.is_beyond) = (note.last_seq, note.cursor, note.is_beyond);
-            (job.left, job.swept, job.span) = (note.left, note.swept, note.span);
+            (job.left, job.swept, job.span, job.by) = (note.left, note.swept, note.span, note.by);
             self.jobs.push(job);
         }
     }
@@ -238,7 +253,6 @@ impl<R> Shard<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::name::Name;
     use crate::sweep::{Among, Select, TimeRange};
 
     fn note() -> SweepNote {
@@ -258,6 +272,7 @@ mod tests {
             swept: Swept { matched: 3, changed: 1, too_late: 2, no_room: 0 },
             span: Some((Timestamp::from_millis(5), Timestamp::from_millis(6))),
             ended: Some(SweepEnd { at: Timestamp::from_millis(6), is_stopped: true }),
+            by: Some(name("amy")),
         }
     }
 

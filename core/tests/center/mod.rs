@@ -30,6 +30,8 @@ pub struct Center {
     answers: Vec<(u64, Reply)>,
     pub forwards: Vec<Forward>,
     pub events: Vec<Event>,
+    /// Who asks.
+    pub by: Option<Name>,
 }
 
 struct ManualClock(AtomicU64);
@@ -82,6 +84,7 @@ impl Center {
             answers: Vec::new(),
             forwards: Vec::new(),
             events: Vec::new(),
+            by: None,
         };
         center.settle();
         center
@@ -152,7 +155,7 @@ impl Center {
     pub fn ask(&mut self, command: Command) -> Reply {
         self.next_reply += 1;
         let reply = self.next_reply;
-        self.step(vec![Request { command, reply, read_at: self.clock.now() }]);
+        self.step(vec![Request { by: self.by.clone(), command, reply, read_at: self.clock.now() }]);
         self.settle();
         self.answer(reply).expect("it is answered")
     }
@@ -166,8 +169,12 @@ impl Center {
     pub fn begin_all(&mut self, commands: Vec<Command>) -> Vec<u64> {
         let first = self.next_reply + 1;
         self.next_reply += commands.len() as u64;
-        let requests =
-            (first..).zip(commands).map(|(reply, command)| Request { command, reply, read_at: self.clock.now() });
+        let requests = (first..).zip(commands).map(|(reply, command)| Request {
+            by: self.by.clone(),
+            command,
+            reply,
+            read_at: self.clock.now(),
+        });
         let requests: Vec<Request<u64>> = requests.collect();
         let replies = requests.iter().map(|request| request.reply).collect();
         self.step(requests);

@@ -189,7 +189,7 @@ impl Pair {
         for (command, for_model) in commands {
             self.replies += 1;
             let read_at = self.read_at();
-            requests.push(Request { command, reply: self.replies, read_at });
+            requests.push(Request { by: None, command, reply: self.replies, read_at });
             expected.insert(self.replies, self.model.handle(for_model, read_at));
         }
         let polls = requests.is_empty() && !moved;

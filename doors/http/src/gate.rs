@@ -5,8 +5,8 @@ use http::header::AUTHORIZATION;
 use http::request::Parts;
 use percent_encoding::percent_decode;
 use punctual_core::{Name, PauseNote, Scope, Timestamp};
-use punctual_node::Act;
 use punctual_node::access::{Grant, Role};
+use punctual_node::{Act, Handle};
 
 use crate::app::{App, Shared};
 use crate::deed::Deed;
@@ -100,6 +100,11 @@ impl Bearer {
     /// Who is asking and what they may.
     pub fn grant(&self) -> &Grant {
         &self.grant
+    }
+
+    /// The node, asked under the name of this caller.
+    pub fn handle(&self, app: &App) -> Handle {
+        app.handle.on_behalf_of(self.grant.by().cloned())
     }
 
     /// What is noted of a pause that this caller begins.

@@ -236,7 +236,7 @@ mod tests {
             tokio::spawn(async move { carry(&carried, Box::new(here), met, |heard| panic!("{heard:?}")).await });
 
         let command = Command::First { queue: Name::stored("abc") };
-        let mut said = encode(&[Message::Ask { id: 7, shard: ShardId(1), round: 0, command }]);
+        let mut said = encode(&[Message::Ask { id: 7, shard: ShardId(1), round: 0, command, by: None }]);
         let name = said.windows(3).position(|bytes| bytes == b"abc").unwrap();
         said[name] = b' ';
         let mut frame = frame::blank();

@@ -51,6 +51,8 @@ use crate::turn::Duty;
 #[derive(Clone)]
 pub struct Handle {
     shared: Arc<Shared>,
+    /// Under which name it asks.
+    by: Option<Name>,
 }
 
 impl fmt::Debug for Handle {
@@ -67,7 +69,12 @@ struct UnderWay {
 
 impl Handle {
     pub(crate) fn new(shared: Arc<Shared>) -> Handle {
-        Handle { shared }
+        Handle { shared, by: None }
+    }
+
+    /// The same handle for somebody of this name: events tell it with all that is done for them.
+    pub fn on_behalf_of(&self, by: Option<Name>) -> Handle {
+        Handle { shared: Arc::clone(&self.shared), by }
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
@@ -106,7 +113,8 @@ impl Handle {
             self.shared.check()?;
             self.enter(&command).await?;
             let (sender, receiver) = oneshot::channel();
-            let request = self.shared.request(command, Caller::One { sender, span: self.shared.span() });
+            let request =
+                self.shared.request(command, self.by.clone(), Caller::One { sender, span: self.shared.span() });
             let next = self.shared.bring(shard, request)?;
             if let Some(duty) = Duty::of(next, &self.shared, shard) {
                 duty.keep().await;
@@ -191,7 +199,7 @@ impl Handle {
             match healthy.clone().and(command) {
                 Ok((shard, command)) => {
                     let reply = Caller::Share { share, span: span.clone() };
-                    by_shard[usize::from(shard.0)].push(Request { command, reply, read_at });
+                    by_shard[usize::from(shard.0)].push(Request { command, by: self.by.clone(), reply, read_at });
                 }
                 Err(error) => share.answer(Err(error)),
             }

@@ -9,7 +9,7 @@ use punctual_center::{CannotUndo, SweepRecord, TooManySweeps};
 use punctual_core::store::ShardId;
 use punctual_core::view::{self, TaskView};
 use punctual_core::{
-    Command, Matching, NumberedSweep, Preview, Scope, Shift, Sweep, SweepAction, SweepEnd, SweepProgress, Swept,
+    Command, Matching, Name, NumberedSweep, Preview, Scope, Shift, Sweep, SweepAction, SweepEnd, SweepProgress, Swept,
     Timestamp, shard_of_key,
 };
 
@@ -236,7 +236,7 @@ impl Handle {
     fn tended(&self, seen: &SeenSweeps) -> Result<punctual_center::Sweeps, Error> {
         let mut next = seen.sweeps.clone();
         for record in seen.sweeps.running() {
-            if !record.is_told && self.tell_sweep(&record.numbered()).is_ok() {
+            if !record.is_told && self.tell_sweep(record).is_ok() {
                 next = next.told(record.number, true).unwrap_or(next);
             }
             if record.is_stopped {
@@ -258,10 +258,12 @@ impl Handle {
     }
 
     /// Has all shards begin a sweep, each with those of its tasks that it names.
-    fn tell_sweep(&self, numbered: &NumberedSweep) -> Result<(), Error> {
+    fn tell_sweep(&self, record: &SweepRecord) -> Result<(), Error> {
+        let numbered = &record.numbered();
+        let by = record.who.as_deref().and_then(|who| Name::read_back(who).ok());
         let shards = self.shared.shards().map(|(shard, _)| shard);
         let commands = shards.map(|shard| (shard, Command::BeginSweep(Box::new(self.part_of(numbered, shard)))));
-        let outcomes: Vec<Outcome> = block_on(self.ask_several(commands.collect()));
+        let outcomes: Vec<Outcome> = block_on(self.on_behalf_of(by).ask_several(commands.collect()));
         together::<()>(outcomes).map(|_| ())
     }
 

@@ -52,6 +52,14 @@ impl Inbox {
         is_away
     }
 
+    /// What came for a shard that was to come here, and does not, because the node stops. Only the runner calls this.
+    pub fn left_behind(&self) -> Vec<Request<Caller>> {
+        let mut state = lock(&self.state);
+        let mut waiting = std::mem::take(&mut state.errands);
+        waiting.append(&mut state.requests);
+        waiting
+    }
+
     /// Sleeps until the shard is called, and says with which fence; `None` if the node stops before. Only the runner
     /// calls this.
     pub fn stay_away(&self) -> Option<Fence> {

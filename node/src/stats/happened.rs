@@ -117,6 +117,7 @@ mod tests {
             number: 1,
             queue: None,
             key: None,
+            by: None,
             what,
         };
         let mut happenings = Happenings::default();

@@ -165,7 +165,7 @@ mod tests {
 
     fn done(topic: &str, queue: &str) -> Event {
         let task = Key::new(topic, "1", "");
-        Event { at: at(0), task, number: 1, queue: Some(name(queue)), key: None, what: What::Done }
+        Event { at: at(0), task, number: 1, queue: Some(name(queue)), key: None, by: None, what: What::Done }
     }
 
     fn known(tracks: &mut Tracks, of: Option<Subject>, now: Timestamp) -> Option<u64> {

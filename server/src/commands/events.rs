@@ -119,8 +119,8 @@ fn in_words(event: &Event, now: Time) -> Vec<Painted> {
     if let Some(key) = &event.key {
         line.push_str(&format!("  key {key}"));
     }
-    if let Some(holder) = &event.holder {
-        line.push_str(&format!("  by {holder}"));
+    if let Some(by) = event.holder.as_ref().or(event.by.as_ref()) {
+        line.push_str(&format!("  by {by}"));
     }
     if let Some(attempt) = event.attempt.filter(|attempt| *attempt > 1) {
         line.push_str(&format!("  attempt {attempt}"));

@@ -88,7 +88,7 @@ fn delivery(headers: Headers) -> Delivery {
 
 fn event(what: What) -> Event {
     let task = Key::task(&name("orders"), &name("7"));
-    Event { at: Timestamp::from_millis(5_000), task, number: 1, queue: Some(name("work")), key: None, what }
+    Event { at: Timestamp::from_millis(5_000), task, number: 1, queue: Some(name("work")), key: None, by: None, what }
 }
 
 #[test]

@@ -238,6 +238,7 @@ fn events_are_of_what_the_token_is_for_and_end_with_it() {
         first += &String::from_utf8(events.receive_chunk().unwrap().unwrap()).unwrap();
     }
     assert!(first.contains("\"topic\":\"own-a\"") && !first.contains("other"), "{first}");
+    assert!(first.contains("\"by\":\"admin\""), "{first}");
     eventually("it waits", || shared.as_admin(|server| server.get("/v1/stats").json()["waiting_consumers"] == 1));
 
     let revoked = run(punctual().args(["token", "revoke", "bound"]).arg("--data").arg(shared.server.data()));

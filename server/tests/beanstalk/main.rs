@@ -24,6 +24,7 @@ mod wire;
 
 use std::panic::{self, AssertUnwindSafe};
 use std::thread;
+use std::time::Duration;
 
 use conversation::converse;
 use peer::Beanstalkd;
@@ -36,7 +37,7 @@ fn beanstalkds(script: &Script) -> Transcript {
     for _ in 0..3 {
         let mut peer = Beanstalkd::start(script.is_durable);
         let said = panic::catch_unwind(AssertUnwindSafe(|| converse(script, &mut peer, Manner::Plain)));
-        match peer.ended() {
+        match peer.ended_within(if said.is_ok() { Duration::ZERO } else { Duration::from_secs(1) }) {
             None => return said.unwrap_or_else(|wrong| panic::resume_unwind(wrong)),
             Some(status) => eprintln!("beanstalkd has ended by itself: {status}"),
         }

@@ -1,7 +1,8 @@
 //! The two that are compared: the real beanstalkd, and Punctual with its beanstalk door open.
 
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use punctual_engines::free_port;
 use tempfile::TempDir;
@@ -36,9 +37,15 @@ impl Beanstalkd {
         Beanstalkd { directory, is_durable, child, port }
     }
 
-    /// How it has ended, if it has by itself.
-    pub fn ended(&mut self) -> Option<ExitStatus> {
-        self.child.try_wait().unwrap()
+    /// How it has ended, if it has by itself. Its end is seen a moment after its sockets are gone.
+    pub fn ended_within(&mut self, time: Duration) -> Option<ExitStatus> {
+        let until = Instant::now() + time;
+        loop {
+            match self.child.try_wait().unwrap() {
+                None if Instant::now() < until => thread::sleep(Duration::from_millis(10)),
+                ended => return ended,
+            }
+        }
     }
 
     fn end(&mut self, signal: &str) {

@@ -44,8 +44,12 @@ pub fn steps(commands: Vec<(Timestamp, Vec<Command>)>) -> Vec<StepRecord> {
         // Not the other way round: that would use up a tag for each step.
         let requests: Vec<(Tag, Command)> =
             commands.into_iter().zip(tags.by_ref()).map(|(it, tag)| (tag, it)).collect();
-        let asked =
-            requests.iter().map(|(tag, command)| Request { command: command.clone(), reply: *tag, read_at: READ_AT });
+        let asked = requests.iter().map(|(tag, command)| Request {
+            by: None,
+            command: command.clone(),
+            reply: *tag,
+            read_at: READ_AT,
+        });
         let output = shard.step(now, asked.collect(), &store, &mut Board::default()).expect("the store answers");
         let committed = store.commit(output.batch.iter().cloned().collect()).expect("the store answers");
         assert!(committed.iter().all(Result::is_ok), "{committed:?}");

@@ -316,7 +316,7 @@ impl SimulatedNode {
         let now = self.now(moment);
         let read_at = self.by_store.as_ref().and_then(|by_store| by_store.ceiling(moment)).unwrap_or(now);
         let Some(seat) = self.seats.get_mut(&shard) else { return false };
-        seat.inbox.push(Request { command, reply: tag, read_at });
+        seat.inbox.push(Request { by: None, command, reply: tag, read_at });
         true
     }
 

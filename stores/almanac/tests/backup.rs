@@ -1,9 +1,5 @@
 //! A backup is one moment of an almanac that is in use: all that was confirmed before it began, and nothing torn.
 
-#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
-
-mod stage;
-
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,7 +10,7 @@ use punctual_almanac::{Almanac, Config, Directory, OpenError, ReadOnlyDirectory,
 use punctual_core::Timestamp;
 use punctual_core::store::{Bodies, Change, Key, Look, Row, ShardId, Store, Table, Tenure};
 
-use stage::{ManualClock, claim, commit};
+use crate::stage::{ManualClock, claim, commit};
 
 const SHARD: ShardId = ShardId(0);
 

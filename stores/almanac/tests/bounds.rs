@@ -1,9 +1,5 @@
 //! What an almanac takes of memory and disk stays within what was said.
 
-#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
-
-mod stage;
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +9,7 @@ use punctual_core::store::{Bodies, Change, Find, Key, Look, Position, Row, Scan,
 use punctual_core::{Name, Timestamp};
 use punctual_simulated_disk::SimulatedDisk;
 
-use stage::{ManualClock, claim, commit};
+use crate::stage::{ManualClock, claim, commit};
 
 const SHARD: ShardId = ShardId(0);
 

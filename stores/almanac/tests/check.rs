@@ -1,10 +1,6 @@
 //! What the check finds in a directory, and what can still be shown of a damaged one. The command around it is
 //! `punctual store`, tested with the server.
 
-#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
-
-mod stage;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -17,9 +13,9 @@ use punctual_chance::Chance;
 use punctual_core::store::{Row, Store, Table};
 use punctual_simulated_disk::SimulatedDisk;
 
-use stage::model::Model;
-use stage::work::Work;
-use stage::{ManualClock, claim, tiny};
+use crate::stage::model::Model;
+use crate::stage::work::Work;
+use crate::stage::{ManualClock, claim, tiny};
 
 /// With this one the journal's last segment holds commits, and not only the mark of closing.
 const SEED: u64 = 2;

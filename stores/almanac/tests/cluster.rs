@@ -1,10 +1,6 @@
 //! What all nodes share: entries of the cluster and the owners of shards. What was answered outlives every crash, and what
 //! was not is there wholly or not at all.
 
-#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
-
-mod stage;
-
 use std::collections::BTreeSet;
 
 use punctual_almanac::inspect::{Contents, check};
@@ -12,8 +8,8 @@ use punctual_almanac::{Almanac, Config, SyncPolicy};
 use punctual_core::store::{Claim, Fence, Outdated, Refusal, ShardId, Store, Tenure, Want};
 use punctual_simulated_disk::Call;
 
-use stage::scene::{SHARD, Scene, insert};
-use stage::{claim, life, roll, tiny};
+use crate::stage::scene::{SHARD, Scene, insert};
+use crate::stage::{claim, life, roll, tiny};
 
 const EVERY: SyncPolicy = SyncPolicy::Every(std::time::Duration::from_secs(1));
 

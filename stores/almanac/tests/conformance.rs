@@ -1,10 +1,6 @@
 //! The conformance suite against almanacs of several kinds: with tiny runs that are written all the time,
 //! on a simulated disk and on a real one.
 
-#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
-
-mod stage;
-
 use std::sync::{Arc, Mutex, Weak};
 
 use punctual_almanac::{Almanac, Config, Directory, Disk, Tending};
@@ -12,7 +8,7 @@ use punctual_core::Millis;
 use punctual_core::store::Store;
 use punctual_simulated_disk::SimulatedDisk;
 
-use stage::{ManualClock, tiny};
+use crate::stage::{ManualClock, tiny};
 
 /// Almanacs of one kind.
 struct Kind {
@@ -32,7 +28,7 @@ impl Kind {
 
     fn open(&self, disk: Arc<dyn Disk>) -> Arc<dyn Store> {
         let almanac = Almanac::open(disk, self.config.clone(), Arc::clone(&self.clock) as _).unwrap();
-        let store: Arc<dyn Store> = Arc::new(stage::Tended::new(almanac, self.config.tending));
+        let store: Arc<dyn Store> = Arc::new(crate::stage::Tended::new(almanac, self.config.tending));
         *self.alive.lock().unwrap() = Arc::downgrade(&store);
         store
     }

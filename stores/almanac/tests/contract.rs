@@ -1,10 +1,6 @@
 //! What the contract says of commits: what is there happens no second time, what was lost is missed, and a caller whose
 //! memory is not what the store has is told so. Nothing of what is refused is written, and the directory opens again.
 
-#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
-
-mod stage;
-
 use std::io::ErrorKind;
 use std::sync::Arc;
 
@@ -16,7 +12,7 @@ use punctual_core::store::{
 };
 use punctual_simulated_disk::{Call, Fault, SimulatedDisk};
 
-use stage::{ManualClock, batch, claim, commit, life, tiny};
+use crate::stage::{ManualClock, batch, claim, commit, life, tiny};
 
 const SHARD: ShardId = ShardId(0);
 const OTHER: ShardId = ShardId(1);

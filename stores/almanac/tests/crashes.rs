@@ -4,10 +4,6 @@
 //! The seeds are the same in every run. `PUNCTUAL_CASES` says how many worlds each test makes, and then they
 //! are new ones each time; a failure names its seed, and `PUNCTUAL_SEED` makes that world alone.
 
-#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
-
-mod stage;
-
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::time::{Duration, Instant, SystemTime};
@@ -15,9 +11,9 @@ use std::time::{Duration, Instant, SystemTime};
 use punctual_almanac::{SyncPolicy, Tending};
 use punctual_simulated_disk::{Call, Fault};
 
-use stage::scene::Scene;
-use stage::tiny;
-use stage::world::{Deaths, World};
+use crate::stage::scene::Scene;
+use crate::stage::tiny;
+use crate::stage::world::{Deaths, World};
 
 /// The first world. Some moments come once in hundreds of worlds; with those that follow this one each of them comes.
 const FIRST: u64 = 100;

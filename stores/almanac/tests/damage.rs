@@ -1,17 +1,13 @@
 //! Files that hold something else than what was written: a torn tail is cut silently, everything else is
 //! an error that names the file, the place in it and what to do.
 
-#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
-
-mod stage;
-
 use punctual_almanac::{Almanac, Config, Damage, OpenError};
 use punctual_core::store::{Bodies, Find, Look, StoreError, Table};
 use punctual_simulated_disk::SimulatedDisk;
 
-use stage::model::{Model, everything};
-use stage::scene::{Scene, insert, remove, update};
-use stage::tiny;
+use crate::stage::model::{Model, everything};
+use crate::stage::scene::{Scene, insert, remove, update};
+use crate::stage::tiny;
 
 /// Where the first record of a segment begins.
 const RECORDS: usize = 1_024;

@@ -1,10 +1,6 @@
 //! What the almanac does when its disk fails: it says so, never panics, and what was confirmed is there
 //! when the disk is well again.
 
-#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
-
-mod stage;
-
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -13,9 +9,9 @@ use punctual_almanac::{Almanac, Config, Directory, Disk, OpenError, SyncPolicy};
 use punctual_core::store::{Bodies, Look, Store, StoreError};
 use punctual_simulated_disk::{Call, Fault, SimulatedDisk};
 
-use stage::model::Model;
-use stage::scene::{SHARD, Scene, insert, key, remove, update};
-use stage::{ManualClock, tiny};
+use crate::stage::model::Model;
+use crate::stage::scene::{SHARD, Scene, insert, key, remove, update};
+use crate::stage::{ManualClock, tiny};
 
 fn fault(call: Call, name_contains: &'static str) -> Fault {
     Fault { call, name_contains, after: 0, kind: ErrorKind::Other, lasting: false }

@@ -3,10 +3,6 @@
 //! A fixture is a directory as an almanac has left it, and beside it in `expected.txt` all that was
 //! stored. It is written once, by `write_fixture`, when its version is released, and never again.
 
-#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
-
-mod stage;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,9 +13,9 @@ use punctual_chance::Chance;
 use punctual_core::store::{Bodies, Change, Fence, Key, Look, Row, ShardId, Store, Table, Tenure};
 use punctual_core::{Clock, Name, Timestamp};
 
-use stage::model::{Model, everything, scan_all};
-use stage::work::Work;
-use stage::{ManualClock, batch, claim, commit, roll, tiny};
+use crate::stage::model::{Model, everything, scan_all};
+use crate::stage::work::Work;
+use crate::stage::{ManualClock, batch, claim, commit, roll, tiny};
 
 const EXPECTED: &str = "expected.txt";
 

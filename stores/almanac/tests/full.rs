@@ -1,18 +1,14 @@
 //! What the almanac does on a disk that is full: it takes no more, everything else goes on for ever, and what is
 //! dead gives its room back by itself.
 
-#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
-
-mod stage;
-
 use std::io::ErrorKind;
 
 use punctual_almanac::{Almanac, Config, SyncPolicy};
 use punctual_core::store::{Change, Hardship, Room, Store, StoreError};
 use punctual_simulated_disk::{Call, Fault, SimulatedDisk};
 
-use stage::scene::{SHARD, Scene, grow, insert, key, remove, update};
-use stage::tiny;
+use crate::stage::scene::{SHARD, Scene, grow, insert, key, remove, update};
+use crate::stage::tiny;
 
 fn config() -> Config {
     Config { reserve: 64 << 10, segment: 16 << 10, journal: 64 << 10, ..tiny() }

@@ -7,10 +7,6 @@
 //! A commit may also be an entry of the cluster that is written. All of them follow from a seed, so what there is after so many of them is known to both sides without
 //! a word. After each kill there must be what was confirmed, or that and the one commit on its way.
 
-#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
-
-mod stage;
-
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -24,9 +20,9 @@ use punctual_chance::Chance;
 use punctual_core::Clock;
 use punctual_core::store::{Batch, Store};
 
-use stage::model::Model;
-use stage::work::Work;
-use stage::{ManualClock, claim, tiny};
+use crate::stage::model::Model;
+use crate::stage::work::Work;
+use crate::stage::{ManualClock, claim, tiny};
 
 /// What tells a process that it is the child: directory, seed, first commit, milliseconds between syncs.
 const ORDERS: &str = "PUNCTUAL_KILL_CHILD";
@@ -104,7 +100,7 @@ impl Writer {
         let every = if let SyncPolicy::Every(every) = sync { every.as_millis() } else { 0 };
         let orders = format!("{}\n{seed}\n{from}\n{every}", directory.display());
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["the_child_that_is_killed", "--exact", "--ignored", "--nocapture"])
+            .args(["kill::the_child_that_is_killed", "--exact", "--ignored", "--nocapture"])
             .env(ORDERS, orders)
             .stdout(Stdio::piped())
             .spawn()

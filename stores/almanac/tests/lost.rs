@@ -1,18 +1,14 @@
 //! Parts of the journal that are gone: deleted, emptied, cut or wiped. They are missed, and the almanac does not open
 //! unless the loss is accepted.
 
-#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
-
-mod stage;
-
 use punctual_almanac::inspect::check;
 use punctual_almanac::{Almanac, Config, Disk, OpenError};
 use punctual_core::store::Store;
 use punctual_simulated_disk::{Call, Fault, SimulatedDisk};
 
-use stage::model::Model;
-use stage::scene::{Scene, insert};
-use stage::tiny;
+use crate::stage::model::Model;
+use crate::stage::scene::{Scene, insert};
+use crate::stage::tiny;
 
 type Spoil = fn(&SimulatedDisk, &str);
 

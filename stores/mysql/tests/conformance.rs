@@ -1,7 +1,5 @@
 //! The store passes the suite that every store must pass, with two handles wherever ownership is concerned.
 
-#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;

@@ -1,14 +1,10 @@
 //! Names, bodies and counts that are unlike most.
 
-#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
-
-mod ground;
-
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::ground::{MARIA, SHARD, batch, commit, config, insert, numbered, open, prefix, row, row_with, take};
 use bytes::Bytes;
-use ground::{MARIA, SHARD, batch, commit, config, insert, numbered, open, prefix, row, row_with, take};
 use punctual_core::store::{
     Batch, Bodies, Change, Find, Hardship, Key, Look, Place, Position, Refusal, Row, Scan, Store, StoreError, Table,
     Tally, TallyKind,

@@ -1,10 +1,6 @@
 //! Rows that no store has written: they are objected to with their shard and number, found by a check, and never a panic.
 
-#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
-
-mod ground;
-
-use ground::{MARIA, SHARD, batch, commit, config, insert, open, prefix, row, take};
+use crate::ground::{MARIA, SHARD, batch, commit, config, insert, open, prefix, row, take};
 use punctual_conformance::forged::{is_objected_to, objections};
 use punctual_core::Name;
 use punctual_core::store::{Row, Store, StoreError, Want};

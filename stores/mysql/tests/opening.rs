@@ -1,15 +1,11 @@
 //! Opening a store: users and passwords, TLS, versions of the tables, servers that will not do.
 
-#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
-
-mod ground;
-
 use std::fs;
 use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-use ground::{MARIA, batch, commit, config, insert, numbered, open, prefix, row, take};
+use crate::ground::{MARIA, batch, commit, config, insert, numbered, open, prefix, row, take};
 use punctual_core::store::{Hardship, Store, StoreError};
 use punctual_engines::Maria;
 use punctual_mysql::{Config, Database, Migrated, MysqlStore, OpenError};

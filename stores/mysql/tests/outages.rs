@@ -1,14 +1,10 @@
 //! A server that hangs, dies, comes back, or whose connections are cut at any byte.
 
-#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
-
-mod ground;
-
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ground::{MARIA, SHARD, batch, commit, config, hasty, insert, node, numbered, open, prefix, row, take};
+use crate::ground::{MARIA, SHARD, batch, commit, config, hasty, insert, node, numbered, open, prefix, row, take};
 use punctual_core::Millis;
 use punctual_core::store::{Beat, Bodies, Store, StoreError, Tenure, Want};
 use punctual_engines::{Maria, Proxy, Way};

@@ -1,14 +1,10 @@
 //! What happens when commits, claims and attempts of the same commit meet in the server.
 
-#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
-
-mod ground;
-
 use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ground::{MARIA, SHARD, batch, commit, config, hasty, insert, node, numbered, open, prefix, row, take};
+use crate::ground::{MARIA, SHARD, batch, commit, config, hasty, insert, node, numbered, open, prefix, row, take};
 use punctual_core::store::{Batch, Bodies, Claim, Fence, Refusal, ShardId, Store, StoreError, Tenure, Want};
 use punctual_engines::{Maria, Proxy, Way};
 use punctual_mysql::{Config, Database};

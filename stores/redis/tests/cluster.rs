@@ -1,14 +1,10 @@
 //! A Redis Cluster whose slots move and whose masters come and go.
 
-#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
-
-mod owner;
-
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use owner::{Owner, SHARD, insert, numbers, open, row};
+use crate::owner::{Owner, SHARD, insert, numbers, open, row};
 use punctual_core::store::{Batch, Fence, ShardId, Store};
 use punctual_engines::RedisCluster;
 use punctual_redis::Database;

@@ -1,7 +1,5 @@
 //! The store passes the suite that every store must pass, on one Redis and on a cluster of three.
 
-#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

@@ -1,13 +1,9 @@
 //! Replicas that take over: what they did not have yet is noticed, and with enough of them nothing is missing.
 
-#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
-
-mod owner;
-
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use owner::{Owner, SHARD, held, numbers, open};
+use crate::owner::{Owner, SHARD, held, numbers, open};
 use punctual_core::store::{Refusal, StoreError};
 use punctual_engines::{Proxy, Redis, RedisSentinels};
 use punctual_redis::{Config, Database, RedisStore};

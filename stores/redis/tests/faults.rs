@@ -1,15 +1,11 @@
 //! Connections that are cut at every byte, and servers that are killed: nothing is lost, nothing happens twice, and the
 //! same handle goes on.
 
-#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
-
-mod owner;
-
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use owner::{Owner, SHARD, numbers, open};
+use crate::owner::{Owner, SHARD, numbers, open};
 use punctual_engines::{Proxy, Redis, Way};
 use punctual_redis::Database;
 
@@ -103,7 +99,7 @@ fn scripts_that_were_forgotten_are_brought_again() {
     redis.command(&["SCRIPT", "FLUSH"]);
     let of_the_second = concat!("#!lua flags=allow-oom\n", include_str!("../src/lua/commit.lua"));
     redis.command(&["SCRIPT", "LOAD", of_the_second]);
-    let first = owner.batch(vec![owner::insert(owner::row(4, 20))]);
+    let first = owner.batch(vec![crate::owner::insert(crate::owner::row(4, 20))]);
     let second = punctual_core::store::Batch { serial: first.serial + 1, changes: vec![], ..first.clone() };
     use punctual_core::store::Store;
     assert_eq!(store.commit(vec![first, second]).unwrap(), [Ok(()), Ok(())]);

@@ -1,10 +1,6 @@
 //! Rows that no store has written: they are objected to with their shard and number, found by a check, and never a panic.
 
-#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
-
-mod owner;
-
-use owner::{Owner, SHARD, insert, open, row};
+use crate::owner::{Owner, SHARD, insert, open, row};
 use punctual_conformance::forged::{is_objected_to, objections};
 use punctual_core::Name;
 use punctual_core::store::{Bodies, Look, Row, StoreError};

@@ -1,13 +1,9 @@
 //! Which Redis is good enough, who may use it, and what is said when it is not.
 
-#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
-
-mod owner;
-
 use std::fs;
 use std::sync::Arc;
 
-use owner::{Owner, SHARD, numbers};
+use crate::owner::{Owner, SHARD, numbers};
 use punctual_core::store::Store;
 use punctual_engines::{Redis, RedisCluster};
 use punctual_redis::{Config, Database, Migrated, OpenError, RedisStore};
@@ -125,7 +121,10 @@ fn the_documented_rights_are_enough() {
     let store = Arc::new(store);
     let mut owner = Owner::of(&store, "a");
     owner.insert(1).unwrap().unwrap();
-    owner.commit(vec![punctual_core::store::Change::Remove { place: owner::row(1, 20).place() }]).unwrap().unwrap();
+    owner
+        .commit(vec![punctual_core::store::Change::Remove { place: crate::owner::row(1, 20).place() }])
+        .unwrap()
+        .unwrap();
     owner.read().unwrap();
     store.cluster_put("key", 0, b"value").unwrap().unwrap();
     assert!(store.cluster_get("key").unwrap().is_some());
@@ -157,7 +156,7 @@ fn connections_are_encrypted_for_whom_we_trust() {
     fs::remove_file(&ca).unwrap();
     assert!(store.to_string().contains("rediss://localhost"), "{store}");
     let mut owner = Owner::of(&store, "a");
-    owner.commit(vec![owner::insert(owner::row(1, 200_000))]).unwrap().unwrap();
+    owner.commit(vec![crate::owner::insert(crate::owner::row(1, 200_000))]).unwrap().unwrap();
     assert_eq!(numbers(&store, SHARD), [1]);
 
     let other = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();

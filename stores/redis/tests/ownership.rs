@@ -1,13 +1,9 @@
 //! Two handles to one Redis, and who may do what with a shard.
 
-#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
-
-mod owner;
-
 use std::thread;
 use std::time::{Duration, Instant};
 
-use owner::{Owner, SHARD, held, numbers, open};
+use crate::owner::{Owner, SHARD, held, numbers, open};
 use punctual_core::Millis;
 use punctual_core::store::{Beat, Fence, Look, Refusal, Store, StoreError, Want};
 use punctual_engines::{Proxy, Redis};
@@ -32,7 +28,7 @@ fn the_same_batch_twice_is_one() {
     let redis = Redis::start();
     let store = open(&redis.url(), 5_000);
     let owner = Owner::of(&store, "a");
-    let batch = owner.batch(vec![owner::insert(owner::row(1, 20))]);
+    let batch = owner.batch(vec![crate::owner::insert(crate::owner::row(1, 20))]);
     for _ in 0..2 {
         assert_eq!(store.commit(vec![batch.clone(), batch.clone()]).unwrap(), [Ok(()), Ok(())]);
     }
@@ -88,7 +84,7 @@ fn a_server_that_hangs_is_given_up_in_time() {
     in_time("commit", &|| owner.clone().insert(1).map(drop));
     in_time("read", &|| owner.read());
     in_time("look", &|| store.look_for(SHARD, Want::Tallies).map(drop));
-    in_time("claim", &|| store.claim(&owner::life("b"), &[(SHARD, Fence(1))]).map(drop));
+    in_time("claim", &|| store.claim(&crate::owner::life("b"), &[(SHARD, Fence(1))]).map(drop));
     in_time("put", &|| store.cluster_put("key", 0, b"value").map(drop));
     assert_eq!(store.status().failures, 5);
     // The commit that hung may still arrive, and is the same one.
@@ -104,7 +100,7 @@ fn a_beat_that_is_not_answered_leaves_time_for_another() {
     let store = open(&Redis::url_at(proxy.port()), 20_000);
     proxy.hang();
     let began = Instant::now();
-    let beat = Beat { who: owner::life("a"), address: String::new(), lease: Millis::from_secs(3) };
+    let beat = Beat { who: crate::owner::life("a"), address: String::new(), lease: Millis::from_secs(3) };
     assert!(matches!(store.beat(&beat), Err(StoreError::Unavailable(_))));
     assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
     proxy.pass();

@@ -1,12 +1,8 @@
 //! Memory that is used up, and reads of much.
 
-#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
-
-mod owner;
-
 use std::time::{Duration, Instant};
 
-use owner::{Owner, SHARD, held, insert, numbers, open, row};
+use crate::owner::{Owner, SHARD, held, insert, numbers, open, row};
 use punctual_core::Timestamp;
 use punctual_core::store::{Bodies, Change, Hardship, Key, Look, Position, Room, Scan, Store, StoreError, Table, Want};
 use punctual_engines::Redis;

@@ -84,7 +84,7 @@ impl Chosen {
         let deed = Deed { topic: self.topic.clone(), queue: self.queue.clone(), ..Deed::new(what) };
         let (dry_run, sweep) = (self.dry_run, self.sweep(&bearer, action));
         to_its_end(async move {
-            let done = app.handle.sweep(sweep).await;
+            let done = bearer.handle(&app).sweep(sweep).await;
             if let Some(deed) = deed.came_to(&done).filter(|_| !dry_run) {
                 bearer.audit(&app, deed);
             }

@@ -179,6 +179,7 @@ fn to_wire(event: &Event, handle: &Handle) -> wire::Event {
         number,
         queue: event.queue.as_ref().map(ToString::to_string),
         key: event.key.as_ref().map(ToString::to_string),
+        by: event.by.as_ref().map(ToString::to_string),
         holder,
         attempt,
         until: until.map(time),

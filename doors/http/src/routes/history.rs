@@ -61,7 +61,7 @@ pub(crate) async fn replay(State(app): State<Shared>, bearer: Bearer, body: Json
     // What somebody took back is not brought to life by accident.
     let ending = translate::chosen_ending(ending.unwrap_or(wire::EndingChoice::Done));
     to_its_end(async move {
-        let done = app.handle.replay_history(&topic, range(from, until), ending, dry_run).await;
+        let done = bearer.handle(&app).replay_history(&topic, range(from, until), ending, dry_run).await;
         let deed = Deed::new("replay-history").topic(&topic).came_to(&done);
         if let Some(deed) = deed.filter(|_| !dry_run) {
             bearer.audit(&app, deed);

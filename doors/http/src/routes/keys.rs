@@ -122,7 +122,7 @@ async fn by_key(
     let Keyed { key, topic } = keyed;
     let deed = Deed { topic: topic.clone(), ..deed.subject(&key) };
     let (matching, within) = (Matching::Key { key, topic }, bearer.scope().clone());
-    let done = app.handle.sweep(Sweep { matching, within, action, dry_run }).await;
+    let done = bearer.handle(&app).sweep(Sweep { matching, within, action, dry_run }).await;
     if let Some(deed) = deed.came_to(&done).filter(|_| !dry_run) {
         bearer.audit_if_by_hand(&app, || deed);
     }

@@ -71,7 +71,7 @@ pub(crate) async fn settle(State(app): State<Shared>, bearer: Bearer, body: Json
     let asked: wire::Actions = body.parse()?;
     check_batch(asked.actions.len(), &app)?;
     let (refused, wanted) = part(asked.actions.into_iter().map(|action| command_of(action, &app.secret)));
-    let mut answers = app.handle.carry_out(wanted).await.into_iter();
+    let mut answers = bearer.handle(&app).carry_out(wanted).await.into_iter();
     let result = |refused: Option<Fault>| {
         let answer = match refused {
             Some(fault) => Err(fault),

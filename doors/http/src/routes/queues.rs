@@ -208,7 +208,7 @@ pub(crate) async fn delete(
 ) -> Result<Response, Fault> {
     bearer.needs(Role::Admin, Some(&queue))?;
     to_its_end(async move {
-        let rows = app.handle.delete_queue(&queue, forced.force).await?;
+        let rows = bearer.handle(&app).delete_queue(&queue, forced.force).await?;
         bearer.audit(&app, Deed::new("delete-queue").queue(&queue));
         Ok(json(StatusCode::OK, &wire::Deleted { rows }))
     })

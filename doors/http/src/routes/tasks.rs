@@ -63,7 +63,7 @@ pub(crate) async fn schedule(
         task.id = Some(name("Idempotency-Key", id)?);
     }
     let (topic, replace) = (task.topic.clone(), task.replace);
-    let scheduled = app.handle.schedule(task).await?;
+    let scheduled = bearer.handle(&app).schedule(task).await?;
     let answer = told(&topic, replace, &scheduled);
     let is_new = answer.outcome == wire::ScheduleOutcome::Created;
     Ok(json(if is_new { StatusCode::CREATED } else { StatusCode::OK }, &answer))
@@ -83,7 +83,7 @@ pub(crate) async fn schedule_batch(
     check_batch(tasks.len(), &app)?;
     let (refused, wanted) = part(tasks.into_iter().map(|task| admit(task?, &bearer, &context)));
     let topics: Vec<(Name, bool)> = wanted.iter().map(|task| (task.topic.clone(), task.replace)).collect();
-    let outcomes = app.handle.schedule_many(wanted).await;
+    let outcomes = bearer.handle(&app).schedule_many(wanted).await;
     let mut done = topics.iter().zip(outcomes);
     let mut out = br#"{"results":["#.to_vec();
     for (index, refused) in refused.into_iter().enumerate() {
@@ -302,7 +302,7 @@ pub(crate) async fn cancel(
     Names([topic, id]): Names<2>,
 ) -> Result<Response, Fault> {
     bearer.needs_one_of(&[Role::Produce, Role::Operate], Some(&topic))?;
-    let outcome = match app.handle.cancel(&topic, &id).await? {
+    let outcome = match bearer.handle(&app).cancel(&topic, &id).await? {
         Ruling::Done(()) => {
             bearer.audit_if_by_hand(&app, || Deed::new("cancel").task(&topic, &id));
             wire::CancelOutcome::Cancelled
@@ -326,7 +326,7 @@ pub(crate) async fn reschedule(
 ) -> Result<Response, Fault> {
     bearer.needs_one_of(&[Role::Produce, Role::Operate], Some(&topic))?;
     let change = translate::reschedule(topic.clone(), id.clone(), body.parse()?)?;
-    match app.handle.reschedule(change).await? {
+    match bearer.handle(&app).reschedule(change).await? {
         Ruling::Done(due) => {
             let due = translate::time(due);
             bearer.audit_if_by_hand(&app, || Deed::new("move").task(&topic, &id).detail(Some(format!("due at {due}"))));
@@ -368,7 +368,7 @@ pub(crate) async fn replay(
     let selected = select(&bearer, topic, id, &of)?;
     let deed = Deed::new("replay").selected(&selected);
     to_its_end(async move {
-        let standing = translate::standing(app.handle.replay(selected).await?);
+        let standing = translate::standing(bearer.handle(&app).replay(selected).await?);
         bearer.audit(&app, deed);
         Ok(json(StatusCode::OK, &wire::Replayed { standing }))
     })
@@ -390,7 +390,7 @@ pub(crate) async fn hasten(
     let (topic, id) = (selected.topic.clone(), selected.id.clone());
     let missing = Fault::not_there(&selected);
     to_its_end(async move {
-        match app.handle.hasten(selected).await? {
+        match bearer.handle(&app).hasten(selected).await? {
             Ruling::Done(standing) => {
                 bearer.audit(&app, deed);
                 let standing = translate::standing(standing);
@@ -413,7 +413,7 @@ pub(crate) async fn restore(
     Names([topic, id]): Names<2>,
 ) -> Result<Response, Fault> {
     bearer.needs_one_of(&[Role::Produce, Role::Operate], Some(&topic))?;
-    match app.handle.restore(&topic, &id).await? {
+    match bearer.handle(&app).restore(&topic, &id).await? {
         Ruling::Done(standing) => {
             bearer.audit_if_by_hand(&app, || Deed::new("restore").task(&topic, &id));
             let standing = translate::standing(standing);
@@ -443,7 +443,7 @@ pub(crate) async fn revoke(
     let back = asked.after.map_or(Back::Retry, |after| Back::After(translate::millis(after)));
     let revoke = Revoke { selected, holder, back, note: asked.note };
     to_its_end(async move {
-        match app.handle.revoke(revoke).await {
+        match bearer.handle(&app).revoke(revoke).await {
             Ok(standing) => {
                 bearer.audit(&app, deed);
                 let standing = translate::standing(standing);
@@ -469,7 +469,7 @@ pub(crate) async fn purge(
     let selected = select(&bearer, topic, id, &of)?;
     let deed = Deed::new("purge").selected(&selected);
     to_its_end(async move {
-        app.handle.purge(selected).await?;
+        bearer.handle(&app).purge(selected).await?;
         bearer.audit(&app, deed);
         Ok(StatusCode::NO_CONTENT)
     })

@@ -215,7 +215,7 @@ pub(crate) async fn delete(
 ) -> Result<Response, Fault> {
     bearer.needs(Role::Admin, Some(&topic))?;
     to_its_end(async move {
-        let rows = app.handle.delete_topic(&topic, forced.force).await?;
+        let rows = bearer.handle(&app).delete_topic(&topic, forced.force).await?;
         bearer.audit(&app, Deed::new("delete-topic").topic(&topic));
         Ok(json(StatusCode::OK, &wire::Deleted { rows }))
     })

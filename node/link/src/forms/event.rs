@@ -14,6 +14,7 @@ form! {
         #[prost(string, optional, tag = 4)] key: Option<String>,
         #[prost(message, optional, tag = 5)] what: Option<WhatForm>,
         #[prost(uint64, tag = 6)] number: u64,
+        #[prost(string, optional, tag = 7)] by: Option<String>,
     }
 }
 

@@ -167,7 +167,7 @@ drawn! {
     Holders { holders, unknown }
     Holder { name, queue, leases, oldest, next_end }
     Adopt { number, adjustment, to_its_end }
-    Event { at, task, number, queue, key, what }
+    Event { at, task, number, queue, key, by, what }
     Work {
         started_at, lateness, offered, taken, commit_time, commit_changes, failed_commits, lost_commits, answers,
         waiting_consumers, waiting_requests, happened, busiest, refusals
@@ -202,10 +202,10 @@ macro_rules! drawn_variants {
 
 drawn_variants! {
     Message, Message {
-        Ask { id, shard, round, command }, Handed { shard, fence }, Want { queues }, Unwant { queues }, Lend { id, loan },
+        Ask { id, shard, round, command, by }, Handed { shard, fence }, Want { queues }, Unwant { queues }, Lend { id, loan },
         Recall { id }, Watch { is_on }, Answered { id, outcome }, NotHere { id, shard, fence, owner },
         Stocked { queues, is_stocked }, Served { id, deliveries, empty }, Happened(0), Missed(0),
-        Inquire { id, inquiry }, Accounted { id, account },
+        Inquire { id, inquiry }, Accounted { id, account }, Farewell, Leaving,
     }
     Inquiry, Inquiry { Work { within, most }, Topics(0), Queues(0), Consumers { queue, within, most }, Pulse { topics }, Series { of, grain, from, slots }, }
     Account, Account { Work(0), Topics(0), Queues(0), Consumers(0), Pulse(0), Series(0), }

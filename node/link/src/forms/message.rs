@@ -22,6 +22,7 @@ choice! {
             #[prost(uint32, tag = 2)] shard: u32,
             #[prost(uint32, tag = 3)] round: u32,
             #[prost(message, optional, tag = 4)] command: Option<CommandForm>,
+            #[prost(string, optional, tag = 5)] by: Option<String>,
         },
         2 Handed {
             #[prost(uint32, tag = 1)] shard: u32,
@@ -64,6 +65,8 @@ choice! {
             #[prost(uint64, tag = 1)] id: u64,
             #[prost(message, optional, tag = 2)] account: Option<AccountForm>,
         },
+        16 Farewell,
+        17 Leaving,
     }
 }
 

@@ -72,7 +72,7 @@ fn messages_keep_their_order() {
 
 fn ask(queue: &str) -> Message {
     let command = Command::First { queue: Name::stored(queue) };
-    Message::Ask { id: 7, shard: ShardId(1), round: 0, command }
+    Message::Ask { id: 7, shard: ShardId(1), round: 0, command, by: None }
 }
 
 /// A message with a few bytes in place of others of the same length.

@@ -126,7 +126,7 @@ impl Drop for Node {
 pub fn ask(id: u64, body: usize) -> Message {
     let task = Task::new(Name::new("orders").unwrap(), vec![b'x'; body]);
     let command = Command::Schedule(Box::new(Schedule { task, id: Name::new("a").unwrap(), id_is_new: true }));
-    Message::Ask { id, shard: ShardId(3), round: 0, command }
+    Message::Ask { id, shard: ShardId(3), round: 0, command, by: None }
 }
 
 pub fn id_of(message: &Message) -> u64 {
