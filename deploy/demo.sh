@@ -31,6 +31,7 @@ give_up() {
     exit 1
 }
 
+: >"$place/server.log"
 setsid "$punctual" serve --listen "127.0.0.1:$port" --data "$data" --console-title "The demo shop" --console-environment demo \
     >"$place/server.log" 2>&1 &
 pids+=($!)
