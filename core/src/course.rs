@@ -178,7 +178,9 @@ impl Course {
             course.tell_passed(task, delivery);
             course.tell_to_come(task, delivery, rules, now);
         }
-        course.passed.sort_by_key(|passed| passed.at);
+        // Nothing happens to a task before it is scheduled. It may be due before that: by what its caller says, or by as little as
+        // it is not known how late it is.
+        course.passed.sort_by_key(|passed| passed.at.max(task.scheduled_at));
         course.to_come.sort_by_key(|coming| coming.what.at().unwrap_or(Timestamp::NEVER));
         course
     }

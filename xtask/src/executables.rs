@@ -5,8 +5,8 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::job::Job;
 use crate::so_far;
+use crate::stint::Stint;
 
 /// A file of tests, as cargo has built it.
 pub struct Executable {
@@ -22,8 +22,8 @@ impl Executable {
     }
 
     /// Its tests, run where cargo would run them.
-    pub fn job(&self) -> Job {
-        Job {
+    pub fn stint(&self) -> Stint {
+        Stint {
             label: format!("tests {} of {}", self.name, self.home),
             program: self.path.clone(),
             args: Vec::new(),

@@ -1,19 +1,19 @@
-//! Several jobs at once. Most of our tests wait, for a lease to end or for a server that was killed to be back, so that one after
+//! Several stints at once. Most of our tests wait, for a lease to end or for a server that was killed to be back, so that one after
 //! the other they leave most of a machine idle, and a run takes twice as long.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use crate::job::Job;
 use crate::so_far;
+use crate::stint::Stint;
 
-/// Jobs of which each is to be done once.
-type Pool = Mutex<VecDeque<Job>>;
+/// Stints of which each is to be done once.
+type Pool = Mutex<VecDeque<Stint>>;
 
 /// Runs tests on two lanes, from both ends: the long ones are at the beginning. Beside them, and only when they leave the
 /// processor idle, the chores, one after the other. Says whether all went well, once all have ended.
-pub fn run(tests: Vec<Job>, chores: Vec<Job>) -> bool {
+pub fn run(tests: Vec<Stint>, chores: Vec<Stint>) -> bool {
     let (tests, chores) = (Mutex::new(VecDeque::from(tests)), Mutex::new(VecDeque::from(chores)));
     let failed = thread::scope(|scope| {
         let lanes = [
@@ -29,18 +29,18 @@ pub fn run(tests: Vec<Job>, chores: Vec<Job>) -> bool {
     failed.is_empty()
 }
 
-/// Does jobs until none is left; gives those that failed, with what they said.
-fn work_off(pool: &Pool, next: fn(&mut VecDeque<Job>) -> Option<Job>) -> Vec<(String, String)> {
+/// Does stints until none is left; gives those that failed, with what they said.
+fn work_off(pool: &Pool, next: fn(&mut VecDeque<Stint>) -> Option<Stint>) -> Vec<(String, String)> {
     let mut failed = Vec::new();
     loop {
-        let job = next(&mut pool.lock().unwrap_or_else(PoisonError::into_inner));
-        let Some(job) = job else { return failed };
-        let ended = job.run();
+        let stint = next(&mut pool.lock().unwrap_or_else(PoisonError::into_inner));
+        let Some(stint) = stint else { return failed };
+        let ended = stint.run();
         let (word, seconds) = (if ended.is_well { "took" } else { "FAILED after" }, ended.took.as_secs());
         // One call, so that no other lane comes in between.
-        println!("\n[{}] {word} {seconds} s: {}\n{}", so_far(), job.label, ended.said);
+        println!("\n[{}] {word} {seconds} s: {}\n{}", so_far(), stint.label, ended.said);
         if !ended.is_well {
-            failed.push((job.label, ended.said));
+            failed.push((stint.label, ended.said));
         }
     }
 }

@@ -1,8 +1,9 @@
 //! The project's chores. A bare `cargo xtask` lists them; each does all of its own set-up.
 
 mod executables;
-mod job;
+
 mod lanes;
+mod stint;
 
 use std::env;
 use std::io;
@@ -11,7 +12,7 @@ use std::sync::LazyLock;
 use std::time::Instant;
 
 use executables::Executable;
-use job::Job;
+use stint::Stint;
 
 /// Each command is told with the time since then, so that a log says what took how long.
 static BEGAN: LazyLock<Instant> = LazyLock::new(Instant::now);
@@ -89,17 +90,17 @@ fn test(_: &[String]) -> bool {
         return false;
     }
     let Some(executables) = executables::build() else { return false };
-    let mut tests: Vec<Job> = executables.iter().map(Executable::job).collect();
+    let mut tests: Vec<Stint> = executables.iter().map(Executable::stint).collect();
     tests.extend(on_stores(&executables, &STORES));
     let chores = [
-        Job::line("cargo clippy --workspace --all-targets --locked -- -D warnings"),
-        Job::line("cargo test --workspace --locked --doc"),
-        Job::line("cargo doc --workspace --no-deps --locked").env("RUSTDOCFLAGS", "-D warnings"),
+        Stint::line("cargo clippy --workspace --all-targets --locked -- -D warnings"),
+        Stint::line("cargo test --workspace --locked --doc"),
+        Stint::line("cargo doc --workspace --no-deps --locked").env("RUSTDOCFLAGS", "-D warnings"),
         interleavings(),
         simulation(&["--seeds", "1000"]),
-        Job::line("cargo clippy --manifest-path bench/Cargo.toml --locked -- -D warnings"),
+        Stint::line("cargo clippy --manifest-path bench/Cargo.toml --locked -- -D warnings"),
     ];
-    lanes::run(tests, chores.map(Job::in_leisure).to_vec())
+    lanes::run(tests, chores.map(Stint::in_leisure).to_vec())
 }
 
 const STORES: [&str; 4] = ["postgres", "mysql", "redis", "redis-cluster"];
@@ -111,20 +112,20 @@ fn stores(args: &[String]) -> bool {
 
 /// What holds on every store is shown on the embedded one with all other tests, and here on the databases, by the same
 /// executables. They wait most of the time, so several go on at once.
-fn on_stores(executables: &[Executable], stores: &[&str]) -> Vec<Job> {
+fn on_stores(executables: &[Executable], stores: &[&str]) -> Vec<Stint> {
     let all = ["every_store", "beanstalk"];
     let on = |store: &&str| {
         let executables = executables.iter().filter(|executable| all.iter().any(|name| executable.is("server", name)));
         executables
-            .map(|executable| executable.job().env("PUNCTUAL_TEST_STORE", store).env("RUST_TEST_THREADS", "4"))
+            .map(|executable| executable.stint().env("PUNCTUAL_TEST_STORE", store).env("RUST_TEST_THREADS", "4"))
             .collect::<Vec<_>>()
     };
     stores.iter().flat_map(on).collect()
 }
 
 /// Built apart: here the node has a model checker's locks and threads, and users get the system's.
-fn interleavings() -> Job {
-    Job::line("cargo test --locked --package punctual-node-check")
+fn interleavings() -> Stint {
+    Stint::line("cargo test --locked --package punctual-node-check")
         .env("RUSTFLAGS", "--cfg shuttle -D warnings")
         .env("CARGO_TARGET_DIR", "target/shuttle")
 }
@@ -133,8 +134,8 @@ fn interleave(_: &[String]) -> bool {
     is_done(&interleavings())
 }
 
-fn simulation(args: &[&str]) -> Job {
-    Job::line(&format!("cargo run --release --locked --package punctual-sim -- {}", args.join(" ")))
+fn simulation(args: &[&str]) -> Stint {
+    Stint::line(&format!("cargo run --release --locked --package punctual-sim -- {}", args.join(" ")))
 }
 
 /// The same test that is run in small with all others, on the server as its users run it.
@@ -190,10 +191,10 @@ fn cargo_with(line: &str, args: &[String], envs: &[(&str, &str)]) -> bool {
     succeeded(line, command(line, args, envs).status())
 }
 
-/// Runs one job alone, which says what it has to say at once.
-fn is_done(job: &Job) -> bool {
-    let envs: Vec<(&str, &str)> = job.envs.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    cargo_with(&job.program.display().to_string(), &job.args, &envs)
+/// Runs one stint alone, which says what it has to say at once.
+fn is_done(stint: &Stint) -> bool {
+    let envs: Vec<(&str, &str)> = stint.envs.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    cargo_with(&stint.program.display().to_string(), &stint.args, &envs)
 }
 
 /// A command line in the workspace root, which is told.

@@ -283,7 +283,8 @@ mod tests {
         let never = [255, 255, 255, 255, 255, 255, 255, 15];
         let rest =
             [0, 1, 1, 2, b't', b'*', 3, 7, 5, 4, 3, 0, 1, 1, b't', 1, b'i', 1, b'q', 3, 1, 2, 0, 1, 5, 6, 1, 6, 1];
-        let bytes = [&[1], &select[..], &never[..], &rest[..]].concat();
+        let by = [1, 3, b'a', b'm', b'y'];
+        let bytes = [&[1], &select[..], &never[..], &rest[..], &by[..]].concat();
         assert_eq!(note().lay(), bytes);
         assert_eq!(SweepNote::read(&bytes), note());
     }

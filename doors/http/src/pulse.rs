@@ -32,13 +32,23 @@ struct Followed {
     /// By name: how many ask for it.
     topics: BTreeMap<Name, usize>,
     queues: BTreeMap<Name, usize>,
+    /// How often it was taken, or is being.
+    rounds: u64,
     /// Where what was taken goes; there while a task takes it.
     told: Option<Sender<Option<Arc<Taken>>>>,
+}
+
+/// What is to be found out.
+struct Wanted {
+    round: u64,
+    topics: Vec<Name>,
+    queues: Vec<Name>,
 }
 
 /// What was found out at one time.
 #[derive(Debug)]
 pub(crate) struct Taken {
+    round: u64,
     pub at: Timestamp,
     pub pulse: Pulse,
     pub silent: Vec<Name>,
@@ -59,14 +69,22 @@ pub(crate) struct Follower {
     pulses: Pulses,
     pub topics: Vec<Name>,
     pub queues: Vec<Name>,
+    /// The first round with what it asks for.
+    first: u64,
     taken: Receiver<Option<Arc<Taken>>>,
 }
 
 impl Follower {
     /// Waits for the next one; nothing if there will be none, because the node stops.
     pub async fn next(&mut self) -> Option<Arc<Taken>> {
-        self.taken.changed().await.ok()?;
-        self.taken.borrow_and_update().clone()
+        loop {
+            self.taken.changed().await.ok()?;
+            let taken = self.taken.borrow_and_update().clone()?;
+            // What was being taken when it came is not for it.
+            if taken.round >= self.first {
+                return Some(taken);
+            }
+        }
     }
 }
 
@@ -113,8 +131,9 @@ impl Pulses {
                 taken
             }
         };
+        let first = followed.rounds + 1;
         drop(followed);
-        Ok(Follower { pulses: self.clone(), topics, queues, taken })
+        Ok(Follower { pulses: self.clone(), topics, queues, first, taken })
     }
 
     /// Takes the pulse as long as somebody follows and the node is not stopping.
@@ -123,8 +142,8 @@ impl Pulses {
         beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             beats.tick().await;
-            let Some((topics, queues)) = self.wanted() else { return };
-            let taken = take(&handle, topics, queues).await;
+            let Some(wanted) = self.wanted() else { return };
+            let taken = take(&handle, wanted).await;
             let mut followed = self.lock();
             match (taken, &followed.told) {
                 (Some(taken), Some(told)) => _ = told.send_replace(Some(Arc::new(taken))),
@@ -136,15 +155,16 @@ impl Pulses {
         }
     }
 
-    /// What those who follow ask for; nothing if nobody follows any more.
-    fn wanted(&self) -> Option<(Vec<Name>, Vec<Name>)> {
+    /// What those who follow ask for, in a round of its own; nothing if nobody follows any more.
+    fn wanted(&self) -> Option<Wanted> {
         let mut followed = self.lock();
         if followed.followers == 0 {
             followed.told = None;
             return None;
         }
+        followed.rounds += 1;
         let names = |asked: &BTreeMap<Name, usize>| asked.keys().cloned().collect();
-        Some((names(&followed.topics), names(&followed.queues)))
+        Some(Wanted { round: followed.rounds, topics: names(&followed.topics), queues: names(&followed.queues) })
     }
 
     fn lock(&self) -> MutexGuard<'_, Followed> {
@@ -153,7 +173,8 @@ impl Pulses {
 }
 
 /// Takes the pulse once; nothing if the node is stopping.
-async fn take(handle: &Handle, topics: Vec<Name>, queues: Vec<Name>) -> Option<Taken> {
+async fn take(handle: &Handle, wanted: Wanted) -> Option<Taken> {
+    let Wanted { round, topics, queues } = wanted;
     let (pulse, silent) = handle.pulse(topics.clone()).await;
     let stock = async {
         let looks = (handle.total(), handle.topics_named(topics.clone()), handle.queues_named(queues));
@@ -172,5 +193,5 @@ async fn take(handle: &Handle, topics: Vec<Name>, queues: Vec<Name>) -> Option<T
         Ok(stock) => stock.map_err(|error: Error| error.to_string()),
         Err(_) => Err("the shards did not say in time how much there is".into()),
     };
-    Some(Taken { at: handle.now(), pulse, silent, stock })
+    Some(Taken { round, at: handle.now(), pulse, silent, stock })
 }

@@ -162,6 +162,15 @@ fn the_timeline_of_a_task_tells_its_whole_life() {
 }
 
 #[test]
+fn the_timeline_begins_with_the_scheduling_also_of_what_was_due_before() {
+    let server = Server::start();
+    server.post("/v1/tasks", &json!({ "topic": "sms", "id": "1", "at": "2026-01-01T00:00:00Z" })).expect(201);
+    let timeline = server.get("/v1/tasks/sms/1/timeline").expect(200).json();
+    assert_eq!(words(&timeline["entries"], "what"), ["scheduled", "due"]);
+    assert_eq!(timeline["entries"][1]["at"], "2026-01-01T00:00:00.000Z");
+}
+
+#[test]
 fn the_timeline_of_a_broadcast_tells_of_each_delivery() {
     let server = Server::start();
     let feeds = json!([{ "queue": "mail" }, { "queue": "push" }]);

@@ -111,7 +111,8 @@ fn course(situation: Situation, acts: &Acts, is_told: bool) -> wire::Timeline {
     if is_told {
         entries.extend(acts.latest().filter(is_about).map(translate::acted));
     }
-    entries.sort_by_key(|entry| entry.at);
+    let scheduled_at = translate::time(task.scheduled_at);
+    entries.sort_by_key(|entry| entry.at.max(scheduled_at));
     wire::Timeline {
         topic: task.topic.to_string(),
         id: task.id.to_string(),

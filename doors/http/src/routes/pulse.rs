@@ -64,7 +64,7 @@ fn names(bearer: &Bearer, field: &str, text: Option<&str>) -> Result<Vec<Name>, 
 
 /// What a follower is told. Who has to do with some topics only is not told of all of them together.
 fn shown(taken: &Taken, follower: &Follower, is_all: bool) -> wire::Pulse {
-    let Taken { at, pulse, silent, stock } = taken;
+    let Taken { at, pulse, silent, stock, .. } = taken;
     let stock = stock.as_ref();
     let found = |stock: &Stock| -> (Vec<_>, Vec<_>) {
         let topic = |name: &Name| stock.topics.get(name).map(|(view, happened)| topic(name, view, happened));

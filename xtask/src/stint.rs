@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(1_200);
 
 /// A command, and how it is called in a log.
 #[derive(Clone, Debug)]
-pub struct Job {
+pub struct Stint {
     pub label: String,
     pub program: PathBuf,
     pub args: Vec<String>,
@@ -21,7 +21,7 @@ pub struct Job {
     pub envs: Vec<(&'static str, String)>,
 }
 
-/// What came of a job.
+/// What came of a stint.
 pub struct Ended {
     pub is_well: bool,
     pub took: Duration,
@@ -29,11 +29,11 @@ pub struct Ended {
     pub said: String,
 }
 
-impl Job {
+impl Stint {
     /// One line of a shell without any quoting.
-    pub fn line(line: &str) -> Job {
+    pub fn line(line: &str) -> Stint {
         let mut words = line.split_whitespace();
-        Job {
+        Stint {
             label: line.to_owned(),
             program: words.next().expect("a command line starts with its program").into(),
             args: words.map(str::to_owned).collect(),
@@ -42,16 +42,16 @@ impl Job {
         }
     }
 
-    pub fn env(mut self, name: &'static str, value: &str) -> Job {
+    pub fn env(mut self, name: &'static str, value: &str) -> Stint {
         self.label = format!("{name}={value:?} {}", self.label);
         self.envs.push((name, value.to_owned()));
         self
     }
 
     /// The same for when nothing else wants the processor.
-    pub fn in_leisure(self) -> Job {
+    pub fn in_leisure(self) -> Stint {
         let args = ["-n".to_owned(), "19".to_owned(), self.program.display().to_string()];
-        Job { program: "nice".into(), args: args.into_iter().chain(self.args).collect(), ..self }
+        Stint { program: "nice".into(), args: args.into_iter().chain(self.args).collect(), ..self }
     }
 
     pub fn run(&self) -> Ended {
