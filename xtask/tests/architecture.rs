@@ -206,6 +206,21 @@ fn source_files_say_what_they_are_and_can_be_read_in_one_go() {
     assert!(seen > 20, "the files were found");
 }
 
+/// Where cargo does not look for tests by itself, a file that nobody names is never run.
+#[test]
+fn every_file_of_tests_is_named_by_its_executable() {
+    let sources = sources();
+    let mains: Vec<&String> = sources.iter().filter(|path| path.ends_with("tests/main.rs")).collect();
+    assert!(mains.len() >= 5, "{mains:?}");
+    for main in mains {
+        let (text, home) = (fs::read_to_string(root().join(main)).unwrap(), main.trim_end_matches("main.rs"));
+        for path in sources.iter().filter(|path| path.starts_with(home) && *path != main) {
+            let module = path.trim_start_matches(home).split('/').next().unwrap().trim_end_matches(".rs");
+            assert!(text.contains(&format!("\nmod {module};\n")), "{main} does not name {path}");
+        }
+    }
+}
+
 #[test]
 fn the_places_that_newcomers_are_sent_to_exist() {
     let page = fs::read_to_string(root().join("CONTRIBUTING.md")).unwrap();
