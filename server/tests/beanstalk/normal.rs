@@ -3,7 +3,7 @@
 //! - Ids become `$1`, `$2` … in the order in which they first appear: after a restart Punctual's have a gap, and
 //!   beanstalkd's have one where a put was not taken. Those before are compared as they are.
 //! - Lines that tell of the process, the machine or the binlog become `*`.
-//! - Seconds that pass are rounded to tens: a server may be asked in the same millisecond or in the next.
+//! - Seconds that pass are marked: they may differ by as much as the conversations took.
 //! - `list-tubes` is in the order of creation there, and by name after `default` here; so theirs is sorted.
 //! - The length of a document becomes `*`, since the above changes it. That it was right is known before: it
 //!   said where the next answer begins.
@@ -12,6 +12,9 @@
 const OWN: &[&str] = &["pid", "rusage-utime", "rusage-stime", "uptime", "hostname", "os", "platform", "file"];
 /// Lines that change by themselves.
 const PASSING: &[&str] = &["age", "time-left", "pause-time-left"];
+
+/// What stands before seconds that have passed, or are left.
+pub const PASSED: &str = "about ";
 
 /// The ids that answers had so far.
 #[derive(Default)]
@@ -73,7 +76,7 @@ fn document(text: &str, ids: &mut Ids, sorts_tubes: bool) -> String {
         .map(|line| match line.split_once(": ") {
             Some(("id", id)) if is_of_a_job => format!("id: {}", ids.name(id)),
             Some((key, _)) if key == "id" || key.starts_with("binlog-") || OWN.contains(&key) => format!("{key}: *"),
-            Some((key, seconds)) if PASSING.contains(&key) => format!("{key}: {}", to_tens(seconds)),
+            Some((key, seconds)) if PASSING.contains(&key) => format!("{key}: {PASSED}{seconds}"),
             _ => line.to_owned(),
         })
         .collect();
@@ -82,8 +85,4 @@ fn document(text: &str, ids: &mut Ids, sorts_tubes: bool) -> String {
         lines[2..end].sort_by_key(|line| (line != "- default", line.clone()));
     }
     lines.join("\n")
-}
-
-fn to_tens(seconds: &str) -> String {
-    seconds.parse::<u64>().map_or_else(|_| seconds.to_owned(), |seconds| format!("about {}", (seconds + 5) / 10 * 10))
 }

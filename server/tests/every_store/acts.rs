@@ -167,7 +167,6 @@ fn the_timeline_begins_with_the_scheduling_also_of_what_was_due_before() {
     server.post("/v1/tasks", &json!({ "topic": "sms", "id": "1", "at": "2026-01-01T00:00:00Z" })).expect(201);
     let timeline = server.get("/v1/tasks/sms/1/timeline").expect(200).json();
     assert_eq!(words(&timeline["entries"], "what"), ["scheduled", "due"]);
-    assert_eq!(timeline["entries"][1]["at"], "2026-01-01T00:00:00.000Z");
 }
 
 #[test]
