@@ -241,6 +241,10 @@ impl World {
                 commit.effective.insert(place);
                 took_effect += 1;
                 self.audit(item);
+                // The node has heard of it long since: it took effect before, and the store had lost it.
+                if commit.is_over {
+                    self.brought_back(commit.node, shard);
+                }
             } else {
                 // What a shard said after that is worth nothing.
                 missing.insert(shard);

@@ -86,6 +86,14 @@ impl World {
         }
     }
 
+    /// A late attempt has brought back what was lost. If nothing is missing any more, there is nothing to be noticed.
+    pub(crate) fn brought_back(&mut self, index: usize, shard: ShardId) {
+        let (node, serial) = (&self.nodes[index], self.store.memory().tenure(shard).serial);
+        if !node.membership.has_more_than(shard, serial) {
+            self.unnoticed.remove(&(index, node.life, shard));
+        }
+    }
+
     /// A node notices that the store has lost what it had confirmed, and says so.
     pub(crate) fn notice_loss(&mut self, index: usize, shard: ShardId) {
         let life = self.nodes[index].life;
