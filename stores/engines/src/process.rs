@@ -45,7 +45,10 @@ impl Process {
 
     /// Stops it and its children where they are.
     pub(crate) fn pause(&self) {
-        self.family().into_iter().for_each(|pid| signal(pid, Signal::STOP));
+        let family = self.family();
+        family.iter().for_each(|pid| signal(*pid, Signal::STOP));
+        // A thread that has a processor goes on until it next looks.
+        wait_until("its threads to stand still", || family.iter().all(|pid| stands_still(*pid)));
     }
 
     /// Lets it go on.
@@ -133,6 +136,13 @@ fn signal(pid: u32, signal: Signal) {
     }
 }
 
+/// Whether no thread of a process goes on.
+fn stands_still(pid: u32) -> bool {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let mut states = threads.filter_map(|thread| stat_of(&thread.path()).into_iter().next());
+    states.all(|state| ["T", "Z", "X"].contains(&&*state))
+}
+
 /// An orphan that nobody has buried yet has ended too.
 fn has_ended(pid: u32) -> bool {
     stat(pid).first().is_none_or(|state| state == "Z")
@@ -147,6 +157,10 @@ fn cpu_of(pid: u32) -> Duration {
 /// What the system says of a process, beginning with its state: the name before that stands in brackets and may hold
 /// anything.
 fn stat(pid: u32) -> Vec<String> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat_of(Path::new(&format!("/proc/{pid}")))
+}
+
+fn stat_of(place: &Path) -> Vec<String> {
+    let stat = fs::read_to_string(place.join("stat")).unwrap_or_default();
     stat.rsplit(')').next().unwrap_or_default().split_whitespace().map(str::to_owned).collect()
 }
