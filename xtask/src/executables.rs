@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use crate::so_far;
-use crate::stint::Stint;
+use crate::stint::{PATIENCE, Stint};
 
 /// A file of tests, as cargo has built it.
 pub struct Executable {
@@ -29,6 +29,7 @@ impl Executable {
             args: Vec::new(),
             directory: root().join(&self.home),
             envs: Vec::new(),
+            patience: PATIENCE,
         }
     }
 }

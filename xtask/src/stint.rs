@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 
 /// How long a command may take that waits for nobody: several times what the longest takes on a busy machine. What is stuck
 /// is to be told in one line, and not by a run that never ends.
-const PATIENCE: Duration = Duration::from_secs(1_200);
+pub const PATIENCE: Duration = Duration::from_secs(1_200);
+/// The same for one that only gets what others leave.
+const MORE_PATIENCE: Duration = Duration::from_secs(3_600);
 
 /// A command, and how it is called in a log.
 #[derive(Clone, Debug)]
@@ -19,6 +21,8 @@ pub struct Stint {
     pub args: Vec<String>,
     pub directory: PathBuf,
     pub envs: Vec<(&'static str, String)>,
+    /// How long it may take.
+    pub patience: Duration,
 }
 
 /// What came of a stint.
@@ -39,6 +43,7 @@ impl Stint {
             args: words.map(str::to_owned).collect(),
             directory: concat!(env!("CARGO_MANIFEST_DIR"), "/..").into(),
             envs: Vec::new(),
+            patience: PATIENCE,
         }
     }
 
@@ -48,16 +53,22 @@ impl Stint {
         self
     }
 
-    /// The same for when nothing else wants the processor.
+    /// The same for when nothing else wants the processor. Whoever wakes up has it at once, which a low priority alone does not
+    /// give: tests look at the clock.
     pub fn in_leisure(self) -> Stint {
-        let args = ["-n".to_owned(), "19".to_owned(), self.program.display().to_string()];
-        Stint { program: "nice".into(), args: args.into_iter().chain(self.args).collect(), ..self }
+        let args = ["--idle".to_owned(), "0".to_owned(), self.program.display().to_string()];
+        Stint {
+            program: "chrt".into(),
+            patience: MORE_PATIENCE,
+            args: args.into_iter().chain(self.args).collect(),
+            ..self
+        }
     }
 
     pub fn run(&self) -> Ended {
         let begun = Instant::now();
         let (is_well, said) = match self.spawn() {
-            Ok((child, pipe)) => see_to_its_end(child, pipe),
+            Ok((child, pipe)) => see_to_its_end(child, pipe, self.patience),
             Err(error) => (false, format!("cannot run `{}`: {error}\n", self.program.display())),
         };
         Ended { is_well, took: begun.elapsed(), said }
@@ -78,8 +89,8 @@ impl Stint {
     }
 }
 
-fn see_to_its_end(mut child: Child, pipe: io::PipeReader) -> (bool, String) {
-    let (until, heard) = (Instant::now() + PATIENCE, hear(pipe));
+fn see_to_its_end(mut child: Child, pipe: io::PipeReader, patience: Duration) -> (bool, String) {
+    let (until, heard) = (Instant::now() + patience, hear(pipe));
     let (mut said, mut is_stuck) = (Vec::new(), false);
     loop {
         match heard.recv_timeout(Duration::from_secs(1)) {
@@ -97,7 +108,7 @@ fn see_to_its_end(mut child: Child, pipe: io::PipeReader) -> (bool, String) {
     }
     let mut said = String::from_utf8_lossy(&said).into_owned();
     if is_stuck {
-        said.push_str(&format!("\nit was killed, because it had not ended after {PATIENCE:?}\n"));
+        said.push_str(&format!("\nit was killed, because it had not ended after {patience:?}\n"));
     }
     let status = child.wait();
     if let Some(how) = how_it_ended(&status) {
