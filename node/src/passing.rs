@@ -23,24 +23,30 @@ const LOOK: Duration = Duration::from_millis(20);
 impl Shared {
     /// Passes requests on that have come for a shard that is not here.
     pub fn pass_on(&self, shard: ShardId, requests: Vec<Request<Caller>>) {
-        let (mut own, mut foreign) = (Vec::new(), Vec::new());
-        for Request { command, by, reply, .. } in requests {
-            match reply {
-                Caller::Foreign(caller) => foreign.push(caller),
-                caller => own.push((command, by, caller)),
-            }
-        }
-        // What came from another node is not passed on once more: that node asks again where the shard is.
-        self.deny(shard, foreign);
+        let own = self.deny_foreign(shard, requests);
         if !self.peers.has_links() {
             let why = format!("{shard} is with another server, and this one has no way to it");
-            return own.into_iter().for_each(|(.., caller)| self.answer(caller, Err(Error::nothing_done(&*why))));
+            return own.into_iter().for_each(|request| self.answer(request.reply, Err(Error::nothing_done(&*why))));
         }
         let now = self.clock.steady_micros();
         self.pass(|exchange| {
-            let pass = |(command, by, caller)| exchange.passing.pass(shard, command, by, caller, now);
+            let pass = |Request { command, by, reply, .. }| exchange.passing.pass(shard, command, by, reply, now);
             own.into_iter().flat_map(pass).collect()
         });
+    }
+
+    /// Denies what came from other nodes, and gives back the rest. It is not passed on once more: who asked asks again where the
+    /// shard is.
+    pub fn deny_foreign(&self, shard: ShardId, requests: Vec<Request<Caller>>) -> Vec<Request<Caller>> {
+        let (mut own, mut foreign) = (Vec::new(), Vec::new());
+        for request in requests {
+            match request.reply {
+                Caller::Foreign(caller) => foreign.push(caller),
+                reply => own.push(Request { reply, ..request }),
+            }
+        }
+        self.deny(shard, foreign);
+        own
     }
 
     /// It has become known where a shard is.

@@ -156,15 +156,9 @@ impl Runner<'_> {
 
     /// Tells those who waited for a shard that does not come any more that nothing was done: others may ask where it is.
     fn turn_away(&self) {
-        let (mut own, mut foreign) = (Vec::new(), Vec::new());
-        for request in self.inbox.left_behind() {
-            match request.reply {
-                Caller::Foreign(caller) => foreign.push(caller),
-                caller => own.push(caller),
-            }
+        for request in self.shared.deny_foreign(self.id, self.inbox.left_behind()) {
+            self.shared.answer(request.reply, Err(Error::Stopping));
         }
-        self.shared.deny(self.id, foreign);
-        own.into_iter().for_each(|caller| self.shared.answer(caller, Err(Error::Stopping)));
     }
 
     /// Tells everybody that the shard is gone, and gets it back; `None` if the node stops before, or another one has it.

@@ -327,6 +327,15 @@ impl Inbox {
     }
 }
 
+impl Contents {
+    /// All that waits, the node's own requests first.
+    fn take_waiting(&mut self) -> Vec<Request<Caller>> {
+        let mut waiting = std::mem::take(&mut self.errands);
+        waiting.append(&mut self.requests);
+        waiting
+    }
+}
+
 impl Intake {
     /// Whether requests are taken, and what they hear if not: nothing if they are to be passed on.
     fn takes(&self) -> Result<(), Option<Error>> {

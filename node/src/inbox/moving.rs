@@ -54,10 +54,7 @@ impl Inbox {
 
     /// What came for a shard that was to come here, and does not, because the node stops. Only the runner calls this.
     pub fn left_behind(&self) -> Vec<Request<Caller>> {
-        let mut state = lock(&self.state);
-        let mut waiting = std::mem::take(&mut state.errands);
-        waiting.append(&mut state.requests);
-        waiting
+        lock(&self.state).take_waiting()
     }
 
     /// Sleeps until the shard is called, and says with which fence; `None` if the node stops before. Only the runner
@@ -82,8 +79,7 @@ impl Inbox {
         let mut state = lock(&self.state);
         state.is_up = false;
         state.aside = None;
-        let mut waiting = std::mem::take(&mut state.errands);
-        waiting.append(&mut state.requests);
+        let waiting = state.take_waiting();
         if waiting.is_empty() && !matches!(state.intake, Intake::Stopping(_)) {
             state.intake = Intake::Away;
         }

@@ -61,9 +61,7 @@ impl Inbox {
         }
         state.aside = None;
         state.is_up = false;
-        let mut waiting = std::mem::take(&mut state.errands);
-        waiting.append(&mut state.requests);
-        waiting
+        state.take_waiting()
     }
 
     /// The shard's latest commit that the store has confirmed so far.
